@@ -16,37 +16,13 @@ import json
 import os
 import random
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.parse
 
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def peak_mib(pid):
-    with open(f"/proc/{pid}/status") as status:
-        for line in status:
-            if line.startswith("VmHWM"):
-                return int(line.split()[1]) / 1024
-    return 0.0
-
+from bench_server import cpu_seconds, free_port, peak_mib, start, stop
 
 class Targets:
     """One server that stands for all targets: /metrics/N is the Nth."""
@@ -93,30 +69,6 @@ class Targets:
                 lines = [f"{head}{value}\n" for head, value in zip(self.heads, self.values)]
                 self.rendered = (now, "".join(lines).encode())
             return self.rendered[1]
-
-
-def start(command, ready_url, log):
-    process = subprocess.Popen(command, stdout=log, stderr=log)
-    host = urllib.parse.urlparse(ready_url)
-    deadline = time.time() + 60
-    while time.time() < deadline:
-        try:
-            connection = http.client.HTTPConnection(host.hostname, host.port, timeout=5)
-            connection.request("GET", host.path)
-            if connection.getresponse().status == 200:
-                return process
-        except OSError:
-            pass
-        time.sleep(0.1)
-    sys.exit(f"{command[0]} did not become ready; see {log.name}")
-
-
-def stop(process):
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(60)
-    except subprocess.TimeoutExpired:
-        process.kill()
 
 
 def query(url, text):

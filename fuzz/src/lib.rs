@@ -33,6 +33,7 @@ pub struct Target {
 pub fn all_targets() -> Vec<Target> {
     let mut all = targets::records::targets();
     all.extend(targets::columns::targets());
+    all.extend(targets::events::targets());
     all.extend(targets::opentsdb::targets());
     all.extend(targets::histograms::targets());
     all.extend(targets::rollup::targets());

@@ -376,7 +376,7 @@ fn touch(path: &Path, age_seconds: u64) {
 }
 
 #[tokio::test]
-async fn a_bad_file_changes_nothing_and_a_mended_one_does() {
+async fn a_bad_file_changes_nothing_and_a_repaired_one_does() {
     let directory = TempDir::new().unwrap();
     let token = directory.path().join("token");
     fs::write(&token, "first-token-verySecret").unwrap();

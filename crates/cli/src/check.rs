@@ -107,7 +107,7 @@ fn print(report: &CheckReport, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn figures(report: &CheckReport) -> [(&'static str, u64); 22] {
+fn figures(report: &CheckReport) -> [(&'static str, u64); 24] {
     let counts = &report.counts;
     [
         ("buckets", counts.buckets),
@@ -131,6 +131,8 @@ fn figures(report: &CheckReport) -> [(&'static str, u64); 22] {
         ("cursors", counts.cursors),
         ("metrics with metadata", counts.metadata),
         ("other records of the catalog", counts.catalog_records),
+        ("cells of events", counts.event_cells),
+        ("identities of events", counts.event_identities),
         ("records of retired buckets", counts.retired_records),
         ("records of unfinished buckets", counts.unfinished_records),
         ("records of unknown type", counts.unknown_records),
@@ -185,6 +187,8 @@ fn to_json(report: &CheckReport) -> Value {
             "cursors": counts.cursors,
             "metadata": counts.metadata,
             "catalogRecords": counts.catalog_records,
+            "eventCells": counts.event_cells,
+            "eventIdentities": counts.event_identities,
             "retiredRecords": counts.retired_records,
             "unfinishedRecords": counts.unfinished_records,
         },

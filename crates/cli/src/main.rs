@@ -8,8 +8,10 @@
 
 mod check;
 mod config;
+mod events;
 mod inspect;
 mod maintenance;
+mod opentsdb;
 mod output;
 mod policy;
 mod query;
@@ -50,7 +52,9 @@ Examples:
   icecore policy check prometheus.yml                 what it keeps how long
   icecore snapshot create nightly --ttl 7d            keeps the state of a running server
   icecore query range 'rate(http_requests_total[5m])' -o plot
+  icecore events apply shop.yaml                      registers events of a service
   icecore export -o all.native; icecore import all.native
+  icecore opentsdb translate 'sum:1m-avg:sys.cpu.user{host=*}'
   icecore test promql functions.test                  PromQL scripts, in memory";
 
 #[derive(Subcommand)]
@@ -64,8 +68,11 @@ enum Command {
     Snapshot(snapshot::Snapshots),
     Restore(restore::RestoreArgs),
     Query(query::Query),
+    Events(events::Events),
     Export(transfer::export::Export),
     Import(transfer::import::Import),
+    #[command(name = "opentsdb")]
+    OpenTsdb(opentsdb::OpenTsdb),
     Test(test_promql::Test),
 }
 
@@ -81,8 +88,10 @@ impl Command {
             Self::Snapshot(snapshots) => snapshots.run(),
             Self::Restore(restore) => restore.run(),
             Self::Query(query) => query.run(),
+            Self::Events(events) => events.run(),
             Self::Export(export) => export.run(),
             Self::Import(import) => import.run(),
+            Self::OpenTsdb(opentsdb) => opentsdb.run(),
             Self::Test(test) => test.run(),
         }
     }

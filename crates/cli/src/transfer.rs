@@ -12,6 +12,11 @@
 
 pub(crate) mod chunks;
 pub(crate) mod export;
+mod export_run;
 pub(crate) mod import;
+mod opentsdb;
 pub(crate) mod progress;
+mod slices;
 pub(crate) mod state_file;
+mod target;
+mod upload;

@@ -13,10 +13,12 @@
 mod catalog;
 mod clock;
 mod duration;
+pub mod event;
 mod exemplar;
 mod float_histogram;
 mod go_float;
 mod histogram;
+mod implied;
 mod kahan;
 mod labels;
 mod matcher;
@@ -49,6 +51,7 @@ pub use histogram::{
     CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramAddError, HistogramCounts,
     HistogramError, MAX_HISTOGRAM_BUCKETS, Span,
 };
+pub use implied::{GROUP_BY, ImpliedMatchers, ROLLUP_LABEL};
 pub use kahan::kahan_add;
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{AnchoredRegex, MatchOp, Matcher, MatcherError, ValueLookup};
@@ -60,8 +63,8 @@ pub use raw_labels::{RawLabels, RawLabelsError, push_raw_label};
 pub use sample::{STALE_NAN_BITS, Sample, is_stale_nan};
 pub use sink::SampleSink;
 pub use source::{
-    BoxFuture, FloatColumns, HistogramSample, Levels, RolledSamples, RolledTime, SelectHints,
-    Selection, SeriesSamples, SeriesSource, SeriesStream, SourceError,
+    BoxFuture, Evaluations, FloatColumns, HistogramSample, Levels, RolledSamples, RolledTime,
+    SelectHints, Selection, SeriesSamples, SeriesSource, SeriesStream, SourceError,
 };
 pub use time::{BucketSize, BucketStart, HOUR_MS, MAX_TIMESTAMP_MS, MINUTE_MS};
 pub use time_column::{TimeColumn, TimeColumnIdentity};

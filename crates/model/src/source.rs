@@ -36,6 +36,53 @@ pub struct SelectHints {
     /// The memory of the selection, besides its batches, is taken from this.
     pub memory: Option<Arc<MemoryBudget>>,
     pub rolled: RolledTime,
+    /// When the series are looked at, if that is known.
+    pub evaluations: Option<Evaluations>,
+}
+
+/// The moments at which all users of a selection look at its series. A source that makes samples
+/// of something else needs none between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evaluations {
+    /// All moments, after offset and `@`, are multiples of this; 0 for the epoch alone.
+    pub grid_ms: i64,
+    /// All ranges are multiples of this; 0 if there is none.
+    pub range_grid_ms: i64,
+    /// 0 if there is none.
+    pub shortest_range_ms: i64,
+}
+
+impl Evaluations {
+    /// Moments from `start_ms` on, `step_ms` apart, that look back over a range; 0 for none.
+    pub fn new(start_ms: i64, step_ms: i64, range_ms: i64) -> Self {
+        Self {
+            grid_ms: common_divisor(start_ms, step_ms),
+            range_grid_ms: range_ms,
+            shortest_range_ms: range_ms,
+        }
+    }
+
+    /// Those of both.
+    pub fn and(&self, other: &Self) -> Self {
+        let shortest_range_ms = match (self.shortest_range_ms, other.shortest_range_ms) {
+            (0, range_ms) | (range_ms, 0) => range_ms,
+            (one, other) => one.min(other),
+        };
+        Self {
+            grid_ms: common_divisor(self.grid_ms, other.grid_ms),
+            range_grid_ms: common_divisor(self.range_grid_ms, other.range_grid_ms),
+            shortest_range_ms,
+        }
+    }
+}
+
+/// The greatest; the other one if one is 0.
+fn common_divisor(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).unwrap_or(1)
 }
 
 /// What to read of time whose samples were rolled up.
@@ -199,5 +246,28 @@ pub enum SourceError {
 impl From<OutOfMemory> for SourceError {
     fn from(cause: OutOfMemory) -> Self {
         Self::LimitReached(cause.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evaluations_of_several_users() {
+        let hourly = Evaluations::new(7_200_000, 3_600_000, 0);
+        assert_eq!((hourly.grid_ms, hourly.range_grid_ms), (3_600_000, 0));
+        let half_past = Evaluations::new(9_000_000, 3_600_000, 300_000);
+        assert_eq!(half_past.grid_ms, 1_800_000);
+        let both = hourly
+            .and(&half_past)
+            .and(&Evaluations::new(0, 0, 7_200_000));
+        let expected = Evaluations {
+            grid_ms: 1_800_000,
+            range_grid_ms: 300_000,
+            shortest_range_ms: 300_000,
+        };
+        assert_eq!(both, expected);
+        assert_eq!(Evaluations::new(-5, 0, 0).grid_ms, 5);
     }
 }

@@ -13,6 +13,8 @@
 //! collision          0x1F | tree u16 | TSUID                     → TSUID of the leaf that stays
 //! not matched        0x20 | tree u16 | TSUID                     → why
 //! form of numbers    0x21 | hash of labels u128 | time ms u64    → exception
+//! adopted metric     0x22 | id u64                               → nothing
+//! greatest UID       0x23 | kind u8                              → id u64, of elsewhere
 //! ```
 //!
 //! Numbers are big-endian, so that keys are in the order of numbers. What a request asks for is
@@ -37,6 +39,8 @@ const LEAF: u8 = 0x1E;
 const COLLISION: u8 = 0x1F;
 const NOT_MATCHED: u8 = 0x20;
 const NUMBER: u8 = 0x21;
+const ADOPTED: u8 = 0x22;
+const GREATEST_UID: u8 = 0x23;
 
 /// The keys that begin with a prefix.
 fn prefixed(prefix: Vec<u8>) -> Range<Vec<u8>> {
@@ -74,11 +78,26 @@ pub(crate) fn uid(kind: u8, id: u64) -> Vec<u8> {
     key(UID + kind, &[&id.to_be_bytes()])
 }
 
-/// The id of a UID's key, or of a former name's value.
+/// The keys of all metrics that were adopted.
+pub(crate) fn all_adopted() -> Range<Vec<u8>> {
+    prefixed(vec![ADOPTED])
+}
+
+pub(crate) fn adopted(metric: u64) -> Vec<u8> {
+    key(ADOPTED, &[&metric.to_be_bytes()])
+}
+
+/// The key of the greatest id of a kind that was given out elsewhere.
+pub(crate) fn greatest_uid(kind: u8) -> Vec<u8> {
+    key(GREATEST_UID, &[&[kind]])
+}
+
+/// The id of a UID's key, or of a former name's or greatest id's value.
 pub(crate) fn parse_id(bytes: &[u8]) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_be_bytes)
 }
 
+/// The id of a key of a UID or of an adopted metric.
 pub(crate) fn parse_uid(key: &[u8]) -> Option<u64> {
     parse_id(key.split_first()?.1)
 }
@@ -96,8 +115,35 @@ pub(crate) fn parse_former_name(key: &[u8]) -> Option<&str> {
     std::str::from_utf8(key.split_first()?.1).ok()
 }
 
+/// What a record says of a UID, by its key.
+pub(crate) enum UidKey<'a> {
+    Name(u64),
+    Former(&'a str),
+    Adopted(u64),
+}
+
+/// The kind of names that a key is about, and what it says of them.
+pub(crate) fn parse_uid_record(key: &[u8]) -> Option<(u8, UidKey<'_>)> {
+    let first = *key.first()?;
+    match first {
+        UID..FORMER_NAME => Some((first - UID, UidKey::Name(parse_uid(key)?))),
+        FORMER_NAME..UID_META => {
+            let name = parse_former_name(key)?;
+            Some((first - FORMER_NAME, UidKey::Former(name)))
+        }
+        // Only metrics are adopted, which are the first kind.
+        ADOPTED => Some((0, UidKey::Adopted(parse_uid(key)?))),
+        _ => None,
+    }
+}
+
 pub(crate) fn uid_meta(kind: u8, id: u64) -> Vec<u8> {
     key(UID_META + kind, &[&id.to_be_bytes()])
+}
+
+/// The keys of the meta data of all UIDs of a kind.
+pub(crate) fn uid_metas(kind: u8) -> Range<Vec<u8>> {
+    prefixed(vec![UID_META + kind])
 }
 
 /// The keys of the meta data of a metric's series.
@@ -131,6 +177,10 @@ pub(crate) fn annotations(metric: u64, start_ms: u64, end_ms: u64) -> Range<Vec<
 pub(crate) fn annotation(metric: u64, time_ms: u64, tsuid: &[u8]) -> Vec<u8> {
     let (metric, time) = (metric.to_be_bytes(), time_ms.to_be_bytes());
     key(ANNOTATION, &[&metric, &time, tsuid])
+}
+
+pub(crate) fn all_annotations() -> Range<Vec<u8>> {
+    prefixed(vec![ANNOTATION])
 }
 
 /// The TSUID of an annotation's key.
@@ -179,6 +229,12 @@ pub(crate) fn leaf(tree: u16, branch: &[u8], hash: i32) -> Vec<u8> {
     let mut key = below(LEAF, tree, branch.len(), branch);
     key.extend_from_slice(&hash.to_be_bytes());
     key
+}
+
+/// The branch id and the hash of a leaf's key.
+pub(crate) fn parse_leaf(key: &[u8]) -> Option<(&[u8], u32)> {
+    let (branch, hash) = key.get(5..)?.split_last_chunk()?;
+    Some((branch, u32::from_be_bytes(*hash)))
 }
 
 /// Bytes of a branch id for each name.

@@ -15,6 +15,7 @@
 //! - Nothing here knows sockets or storage: points, series and records go through `model`'s traits.
 
 mod aggregator_names;
+mod allowance;
 mod annotation;
 pub mod api;
 mod catalog;
@@ -29,9 +30,11 @@ pub mod histogram;
 mod java;
 mod json;
 mod json_object;
+mod label_names;
 mod meta;
 mod name;
 mod numbers;
+mod plot;
 mod put;
 mod query;
 mod query_log;
@@ -46,13 +49,17 @@ pub mod telnet;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
+pub mod transfer;
+pub mod translate;
 mod tree;
 mod tsd;
 mod uid;
 mod version;
 
+pub use allowance::Allowance;
 pub use config::{Config, ConfigFile, ConfigNote, Mode};
 pub use error::Error;
+pub use label_names::LabelIndex;
 pub use tsd::{PointDeletion, Stores, Tsd};
 pub use uid::tsuid::Tsuid;
 pub use uid::{Uid, UidKind};

@@ -46,25 +46,33 @@ pub(crate) struct RunningQuery<'a> {
 }
 
 impl QueryLog {
-    /// A query has begun.
+    /// A query has begun; `None` where it may not repeat one of its client that still runs.
+    /// Queries that are too long to be remembered may.
     pub(crate) fn start<'a>(
         &'a self,
         mut query: LoggedQuery,
+        may_repeat: bool,
         elapsed_ms: impl Fn() -> i64 + Send + 'a,
-    ) -> RunningQuery<'a> {
-        if query.query.len() > QUERY_BYTES_MAX {
+    ) -> Option<RunningQuery<'a>> {
+        let is_long = query.query.len() > QUERY_BYTES_MAX;
+        if is_long {
             query.query = "null".into();
         }
         let mut log = self.log.lock();
+        let is_same =
+            |other: &LoggedQuery| other.query == query.query && other.remote == query.remote;
+        if !may_repeat && !is_long && log.running.values().any(is_same) {
+            return None;
+        }
         let id = log.next;
         log.next += 1;
         log.running.insert(id, query);
-        RunningQuery {
+        Some(RunningQuery {
             log: self,
             id,
             elapsed_ms: Box::new(elapsed_ms),
             status: 0,
-        }
+        })
     }
 
     /// Those that run, and those that ended, the last one first.
@@ -108,7 +116,11 @@ mod tests {
     #[test]
     fn queries_run_until_they_are_dropped() {
         let log = QueryLog::default();
-        let mut running = log.start(query("{}"), || 7);
+        let mut running = log.start(query("{}"), false, || 7).unwrap();
+        assert!(log.start(query("{}"), false, || 7).is_none());
+        assert!(log.start(query("{} "), false, || 7).is_some());
+        assert!(log.start(query("{}"), true, || 7).is_some());
+        log.log.lock().completed.clear();
         assert_eq!(log.queries(), (vec![query("{}")], vec![]));
         running.status = 200;
         drop(running);
@@ -117,13 +129,15 @@ mod tests {
         assert_eq!(completed[0].end_elapsed_ms, Some(7));
         assert_eq!(completed[0].status, 200);
         for i in 0..2 * COMPLETED_MAX {
-            log.start(query(&i.to_string()), || 8);
+            log.start(query(&i.to_string()), false, || 8);
         }
         let (_, completed) = log.queries();
         assert_eq!(completed.len(), COMPLETED_MAX);
         assert_eq!(completed[0].query, (2 * COMPLETED_MAX - 1).to_string());
         let long = "x".repeat(QUERY_BYTES_MAX + 1);
-        let _running = log.start(query(&long), || 9);
+        let running = log.start(query(&long), false, || 9);
+        let again = log.start(query(&long), false, || 9);
+        assert!(running.is_some() && again.is_some());
         assert_eq!(log.queries().0[0].query, "null");
     }
 }

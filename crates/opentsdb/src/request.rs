@@ -3,8 +3,12 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
+use crate::allowance::Allowance;
 use crate::error::Error;
 use crate::json::Json;
+
+/// The longest name of a function that an answer is wrapped for.
+const CALLBACK_BYTES_MAX: usize = 128;
 
 /// A request for one path of the API.
 #[derive(Clone, Debug)]
@@ -23,6 +27,8 @@ pub struct Request {
     pub may_delete: bool,
     /// The address of the client, for `stats/query`.
     pub remote: String,
+    /// What may be taken to answer it.
+    pub allowance: Allowance,
 }
 
 impl Request {
@@ -39,6 +45,7 @@ impl Request {
             body,
             may_delete: true,
             remote: String::new(),
+            allowance: Allowance::default(),
         }
     }
 
@@ -63,6 +70,22 @@ impl Request {
     pub(crate) fn required(&self, name: &str) -> Result<&str, Error> {
         let value = self.param(name).filter(|value| !value.is_empty());
         value.ok_or_else(|| Error::bad_request(format!("Missing parameter <code>{name}</code>")))
+    }
+
+    /// The function that the answer is to be an argument of. Nothing but a name: it is sent back as
+    /// code that a browser runs.
+    pub(crate) fn callback(&self) -> Result<Option<&str>, Error> {
+        let Some(name) = self.param("jsonp").filter(|name| !name.is_empty()) else {
+            return Ok(None);
+        };
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte);
+        if name.len() <= CALLBACK_BYTES_MAX && name.bytes().all(is_name) {
+            return Ok(Some(name));
+        }
+        let details = format!(
+            "A name has letters, digits, '_', '$' and '.', at most {CALLBACK_BYTES_MAX} of them"
+        );
+        Err(Error::bad_request("'jsonp' is not the name of a function").with_details(details))
     }
 
     /// The verb, or the one that `method_override` names for clients that can only GET.

@@ -1,5 +1,6 @@
 //! Answers: JSON, errors as JSON, wrapped for JSONP.
 
+use http::header::WARNING;
 use http::{HeaderName, StatusCode};
 
 use crate::error::Error;
@@ -9,6 +10,9 @@ use crate::request::Request;
 pub(crate) const JSON: &str = "application/json; charset=UTF-8";
 pub(crate) const PLAIN: &str = "text/plain";
 pub(crate) const HTML: &str = "text/html; charset=UTF-8";
+
+pub(crate) const PNG: &str = "image/png";
+pub(crate) const SVG: &str = "image/svg+xml";
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +40,12 @@ impl Response {
 
     pub(crate) fn text(body: String) -> Self {
         Self::new(StatusCode::OK, PLAIN, body.into_bytes())
+    }
+
+    /// With something to say about the answer, if there is.
+    pub(crate) fn with_warning(mut self, warning: Option<String>) -> Self {
+        self.headers.extend(warning.map(|text| (WARNING, text)));
+        self
     }
 
     /// 204.
@@ -69,7 +79,7 @@ impl Response {
 
     /// The body as an argument of the function that the request names.
     pub(crate) fn wrapped(mut self, request: &Request) -> Self {
-        let Some(function) = request.param("jsonp").filter(|name| !name.is_empty()) else {
+        let Ok(Some(function)) = request.callback() else {
             return self;
         };
         if self.content_type == JSON {

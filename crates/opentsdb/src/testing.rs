@@ -1,28 +1,37 @@
 //! Stores in memory, for tests.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+mod rolled;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use icecore_model::{
     BoxFuture, Catalog, CatalogChange, CatalogRecord, Exemplar, Fill, FloatColumns, Histogram,
-    HistogramSample, Labels, Matcher, Metadata, NumberForms, PendingWrite, RawLabels, Sample,
-    SampleSink, SampleStore, Selection, SeriesSamples, SeriesSource, SeriesStream, SourceError,
-    StoreError, TimeColumn, WriteOutcome,
+    HistogramSample, Labels, Levels, Matcher, Metadata, NumberForms, PendingWrite, RawLabels,
+    Sample, SampleSink, SampleStore, Selection, SeriesSamples, SeriesSource, SeriesStream,
+    SourceError, StoreError, TimeColumn, WriteOutcome,
 };
 use parking_lot::Mutex;
 
+pub use rolled::KeptTime;
+use rolled::RolledSelection;
+
+use crate::label_names::LabelIndex;
 use crate::tsd::{PointDeletion, Stores};
 
 /// Points, series and records in maps.
 #[derive(Default)]
 pub struct MemoryStore {
     content: Mutex<Content>,
+    refuses_appends: AtomicBool,
 }
 
 #[derive(Default)]
 struct Content {
+    kept: Vec<KeptTime>,
     series: BTreeMap<Labels, SeriesContent>,
     catalog: BTreeMap<Vec<u8>, Vec<u8>>,
 }
@@ -36,12 +45,28 @@ struct SeriesContent {
 impl MemoryStore {
     /// One store for everything.
     pub fn stores() -> Stores {
-        let store = Arc::new(Self::default());
+        Arc::new(Self::default()).all()
+    }
+
+    /// From now on these parts of time are kept so.
+    pub fn keep(&self, kept: Vec<KeptTime>) {
+        self.content.lock().kept = kept;
+    }
+
+    /// Whether appends fail from now on, after they were filled.
+    pub fn refuse_appends(&self, refuses: bool) {
+        self.refuses_appends.store(refuses, Ordering::SeqCst);
+    }
+
+    /// This store for everything.
+    pub fn all(self: Arc<Self>) -> Stores {
+        let store = self;
         Stores {
             points: store.clone(),
             series: store.clone(),
             catalog: store.clone(),
-            deletion: store,
+            deletion: store.clone(),
+            labels: store,
         }
     }
 }
@@ -53,35 +78,54 @@ impl SampleStore for MemoryStore {
         fill: Fill,
     ) -> BoxFuture<'_, Result<PendingWrite, StoreError>> {
         Box::pin(async move {
-            let mut content = self.content.lock();
-            let mut sink = MemorySink {
-                content: &mut content,
-                labels: None,
-                outcome: WriteOutcome::default(),
-            };
+            let mut sink = MemorySink::default();
             fill(&mut sink)?;
+            if self.refuses_appends.load(Ordering::SeqCst) {
+                return Err(StoreError("appends are refused".into()));
+            }
+            let outcome = std::mem::take(&mut sink.outcome);
+            self.content.lock().take(sink);
             Ok(PendingWrite {
-                outcome: sink.outcome,
+                outcome,
                 commit: Box::pin(async { Ok(()) }),
             })
         })
     }
 }
 
-struct MemorySink<'a> {
-    content: &'a mut Content,
+impl Content {
+    fn take(&mut self, filled: MemorySink) {
+        for (labels, fresh) in filled.series {
+            let series = self.series.entry(labels).or_default();
+            series.floats.extend(fresh.floats);
+            series.histograms.extend(fresh.histograms);
+        }
+        for CatalogChange { key, value } in filled.changes {
+            match value {
+                Some(value) => self.catalog.insert(key, value),
+                None => self.catalog.remove(&key),
+            };
+        }
+    }
+}
+
+/// What one append brings.
+#[derive(Default)]
+struct MemorySink {
+    series: BTreeMap<Labels, SeriesContent>,
+    changes: Vec<CatalogChange>,
     labels: Option<Labels>,
     outcome: WriteOutcome,
 }
 
-impl MemorySink<'_> {
+impl MemorySink {
     fn series_content(&mut self) -> &mut SeriesContent {
         let labels = self.labels.clone().expect("a series is announced first");
-        self.content.series.entry(labels).or_default()
+        self.series.entry(labels).or_default()
     }
 }
 
-impl SampleSink for MemorySink<'_> {
+impl SampleSink for MemorySink {
     fn guess_series(&mut self, _: &[u8]) -> Option<usize> {
         None
     }
@@ -109,11 +153,7 @@ impl SampleSink for MemorySink<'_> {
     fn metadata(&mut self, _: &str, _: Metadata) {}
 
     fn catalog(&mut self, change: CatalogChange) {
-        let CatalogChange { key, value } = change;
-        match value {
-            Some(value) => self.content.catalog.insert(key, value),
-            None => self.content.catalog.remove(&key),
-        };
+        self.changes.push(change);
     }
 
     fn reject(&mut self, reason: String) {
@@ -155,31 +195,71 @@ impl PointDeletion for MemoryStore {
     }
 }
 
+impl LabelIndex for MemoryStore {
+    fn names(&self, limit: usize) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        let names = self.labels(|name, _| Some(name), limit);
+        Box::pin(async move { Ok(names) })
+    }
+
+    fn values<'a>(
+        &'a self,
+        label: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        let values = self.labels(|name, value| (name == label).then_some(value), limit);
+        Box::pin(async move { Ok(values) })
+    }
+}
+
+impl MemoryStore {
+    /// What is picked of the labels of all series, sorted.
+    fn labels(
+        &self,
+        pick: impl for<'l> Fn(&'l str, &'l str) -> Option<&'l str>,
+        limit: usize,
+    ) -> Vec<String> {
+        let content = self.content.lock();
+        let pairs = content.series.keys().flat_map(|labels| labels.iter());
+        let picked: BTreeSet<&str> = pairs
+            .filter_map(|(name, value)| pick(name, value))
+            .collect();
+        picked.into_iter().take(limit).map(String::from).collect()
+    }
+}
+
 impl SeriesSource for MemoryStore {
     fn select(
         &self,
         selection: Selection,
     ) -> BoxFuture<'_, Result<Box<dyn SeriesStream>, SourceError>> {
         let content = self.content.lock();
+        let rolled =
+            (!content.kept.is_empty()).then(|| RolledSelection::new(&content.kept, &selection));
         let mut selected = Vec::new();
         for (labels, series) in &content.series {
             let fits = |m: &Matcher| m.matches(labels.get(m.name()).unwrap_or_default());
             if !selection.matchers.iter().all(fits) {
                 continue;
             }
-            let found = series.read(labels, &selection);
-            if found.sample_count() > 0 {
+            let found = match &rolled {
+                None => series.read(labels, selection.start_ms..=selection.end_ms),
+                Some(rolled) => rolled.read(series.read(labels, i64::MIN..=i64::MAX)),
+            };
+            let windows = found.rolled.as_ref();
+            if found.sample_count() > 0 || windows.is_some_and(|windows| !windows.is_empty()) {
                 selected.push(found);
             }
         }
-        let stream: Box<dyn SeriesStream> = Box::new(MemoryStream(Some(selected)));
+        let stream: Box<dyn SeriesStream> = Box::new(MemoryStream {
+            selected: Some(selected),
+            levels: rolled.iter().map(RolledSelection::levels).collect(),
+        });
         Box::pin(async move { Ok(stream) })
     }
 }
 
 impl SeriesContent {
-    fn read(&self, labels: &Labels, selection: &Selection) -> SeriesSamples {
-        let times = selection.start_ms..=selection.end_ms;
+    fn read(&self, labels: &Labels, times: RangeInclusive<i64>) -> SeriesSamples {
         let floats: Vec<_> = self.floats.range(times.clone()).collect();
         let histograms = self.histograms.range(times);
         SeriesSamples {
@@ -201,11 +281,18 @@ impl SeriesContent {
     }
 }
 
-struct MemoryStream(Option<Vec<SeriesSamples>>);
+struct MemoryStream {
+    selected: Option<Vec<SeriesSamples>>,
+    levels: Vec<Arc<Levels>>,
+}
 
 impl SeriesStream for MemoryStream {
     fn next_batch(&mut self) -> BoxFuture<'_, Result<Option<Vec<SeriesSamples>>, SourceError>> {
-        let batch = self.0.take();
+        let batch = self.selected.take();
         Box::pin(async move { Ok(batch) })
+    }
+
+    fn levels(&self) -> Vec<Arc<Levels>> {
+        self.levels.clone()
     }
 }

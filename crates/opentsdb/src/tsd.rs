@@ -2,13 +2,17 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use icecore_model::{BoxFuture, Catalog, Clock, Matcher, SampleStore, SeriesSource, StoreError};
+use icecore_model::{
+    BoxFuture, Catalog, Clock, ImpliedMatchers, Matcher, SampleStore, SeriesSource, StoreError,
+};
 use parking_lot::Mutex;
 
 use crate::catalog::Records;
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::label_names::{LabelIndex, LabelNames};
 use crate::numbers::{NumberStore, Numbers};
 use crate::query_log::QueryLog;
 use crate::rollup::RollupConfig;
@@ -23,6 +27,7 @@ pub struct Stores {
     pub series: Arc<dyn SeriesSource>,
     pub catalog: Arc<dyn Catalog>,
     pub deletion: Arc<dyn PointDeletion>,
+    pub labels: Arc<dyn LabelIndex>,
 }
 
 /// Deletes points.
@@ -46,8 +51,11 @@ pub struct Tsd {
     pub(crate) series_cache: Arc<SeriesCache>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) query_log: QueryLog,
+    pub(crate) implied: ImpliedMatchers,
     /// What may be written by `/api/rollup`.
     pub(crate) rollups: Option<Arc<RollupConfig>>,
+    /// Names that Prometheus clients have written.
+    pub(crate) label_names: LabelNames,
     pub(crate) records: Records,
     pub(crate) trees: Trees,
     /// Names whose meta data was looked for: there is some.
@@ -58,6 +66,17 @@ impl Tsd {
     /// Whether queries may delete what they find.
     pub fn allows_deletion(&self) -> bool {
         self.config.allow_delete
+    }
+
+    /// How long a query may take by the settings; `None` where they do not say.
+    pub fn query_timeout(&self) -> Option<Duration> {
+        let timeout_ms = self.config.query_timeout_ms;
+        (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms))
+    }
+
+    /// Bytes of the UIDs of metrics, tag keys and tag values.
+    pub fn uid_widths(&self) -> [usize; 3] {
+        self.config.uid_widths
     }
 
     /// Reads all names. Fails where the configuration of rollups cannot be read, too.
@@ -90,7 +109,9 @@ impl Tsd {
         let trees = Trees::load(stores.catalog.as_ref()).await?;
         let records = Records::new(Arc::clone(&stores.points), Arc::clone(&stores.catalog));
         Ok(Self {
+            implied: config.implied_matchers(),
             config: Arc::new(config),
+            label_names: LabelNames::default(),
             records,
             trees,
             described_names: Mutex::default(),

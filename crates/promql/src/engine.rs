@@ -1,9 +1,10 @@
 //! The engine: one call per query.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use icecore_model::{Labels, SeriesSource};
+use icecore_model::{ImpliedMatchers, Labels, SeriesSource};
 
 use crate::error::{Error, Result};
 use crate::exec::{Context, Grid, Limits, Row, ScalarColumn, Values, merge_equal_labels};
@@ -33,6 +34,8 @@ pub struct EngineOptions {
     /// Whether functions that drop the metric name do so at the end of the evaluation, as in
     /// Prometheus with the feature `promql-delayed-name-removal`. Off there, so off here.
     pub delayed_name_removal: bool,
+    /// What selectors imply about labels that they do not name.
+    pub implied: Arc<ImpliedMatchers>,
     /// Which rewrites of the plan are applied. All of them, except to measure the effect of one.
     pub rules: Rules,
 }
@@ -47,6 +50,7 @@ impl Default for EngineOptions {
             memory_max: 1 << 30,
             steps_max: 11_000,
             delayed_name_removal: false,
+            implied: Arc::default(),
             rules: Rules::ALL,
         }
     }
@@ -151,6 +155,7 @@ impl Engine {
             lookback_ms,
             default_step_ms: millis(self.options.default_step),
             delayed_names: self.options.delayed_name_removal,
+            implied: &self.options.implied,
             rollup: RollupOptions {
                 max_ms: request.max_source_resolution,
                 is_strict: request.rollup_strict,

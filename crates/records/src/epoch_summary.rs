@@ -4,7 +4,8 @@
 //! ```text
 //! version u8 = 1 | xxh3-64 of the rest, u64 LE | first sequence uv | last sequence − first, uv
 //! | units: count uv, (unit − the one before, uv | last sequence − the unit's last, uv)*
-//! unit: the start of an hour in minutes, or 2³² − 2 for running totals, 2³² − 1 for the catalog
+//! unit: the start of an hour in minutes, or 2³² − 3 for events, 2³² − 2 for running totals,
+//! 2³² − 1 for the catalog
 //! ```
 //!
 //! Holds always:
@@ -37,6 +38,8 @@ const MIN_UNIT_LEN: usize = 2;
 pub enum FlushUnit {
     /// Samples of an hour.
     Hour(BucketStart),
+    /// Events that are not in files.
+    Events,
     /// Running totals of deltas.
     Totals,
     /// Metric metadata.
@@ -44,6 +47,7 @@ pub enum FlushUnit {
 }
 
 impl FlushUnit {
+    const EVENTS: u32 = u32::MAX - 2;
     const TOTALS: u32 = u32::MAX - 1;
     const CATALOG: u32 = u32::MAX;
 
@@ -51,6 +55,7 @@ impl FlushUnit {
         match self {
             // Starts of hours are multiples of 60.
             Self::Hour(hour) => hour.minutes(),
+            Self::Events => Self::EVENTS,
             Self::Totals => Self::TOTALS,
             Self::Catalog => Self::CATALOG,
         }
@@ -58,6 +63,7 @@ impl FlushUnit {
 
     fn from_number(number: u32) -> Self {
         match number {
+            Self::EVENTS => Self::Events,
             Self::TOTALS => Self::Totals,
             Self::CATALOG => Self::Catalog,
             minutes => Self::Hour(BucketStart(minutes)),
@@ -153,7 +159,7 @@ mod tests {
             move |unit: FlushUnit| match unit {
                 FlushUnit::Hour(BucketStart(0)) => Some(10),
                 FlushUnit::Hour(_) => Some(25),
-                FlushUnit::Totals => None,
+                FlushUnit::Totals | FlushUnit::Events => None,
                 FlushUnit::Catalog => Some(catalog),
             }
         };
@@ -165,6 +171,27 @@ mod tests {
             ..summary()
         };
         assert!(nothing_left.is_covered(|_| None));
+    }
+
+    #[test]
+    fn units_are_stored_in_their_order_and_none_is_an_hour() {
+        let last_hour = BucketStart(u32::MAX / 60 * 60);
+        let units = [
+            FlushUnit::Hour(last_hour),
+            FlushUnit::Events,
+            FlushUnit::Totals,
+            FlushUnit::Catalog,
+        ];
+        assert!(units.is_sorted());
+        assert!(units.map(FlushUnit::number).is_sorted_by(|a, b| a < b));
+        for unit in units {
+            assert_eq!(FlushUnit::from_number(unit.number()), unit);
+        }
+        let summary = EpochSummary {
+            units: units.map(|unit| (unit, 20)).into(),
+            ..summary()
+        };
+        assert_eq!(decode(&encode(&summary)), Ok(summary));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The running maintenance job: its sources, its target and its progress.
 //!
 //! ```text
-//! version u8 = 1 | kind u8: 1 coarsen, 2 roll up | target: bucket
+//! version u8 = 1 | kind u8: 1 coarsen, 2 roll up, 3 remnant | target: bucket
 //! | rollup: resolution u8 | flags u8: 1 lean | series left out, hash u64 LE
+//! | remnant: series left out, hash u64 LE
 //! | varint count, sources: (bucket | hash of its BucketMeta, 16 bytes LE)*
 //! | phase u8: 1 series, 2 index, 3 samples, 4 verify
 //! | cursor: varint for series and samples; varint length and bytes for index
@@ -28,6 +29,7 @@ const RECORD: &str = "MaintenanceJob";
 const VERSION: u8 = 1;
 const COARSEN: u8 = 1;
 const ROLL_UP: u8 = 2;
+const REMNANT: u8 = 3;
 const IS_LEAN: u8 = 1;
 const HAS_START_TIMESTAMPS: u8 = 1;
 
@@ -53,6 +55,11 @@ pub enum JobKind {
     Coarsen,
     /// Windows, of samples or of windows that are not wider.
     RollUp(Rollup),
+    /// The same samples in a larger bucket, of some series only.
+    Remnant {
+        /// As that of a rollup.
+        left_out: u64,
+    },
 }
 
 /// What a bucket of windows is to be.
@@ -138,6 +145,7 @@ pub fn encode(job: &Job) -> Vec<u8> {
     let kind = match job.kind {
         JobKind::Coarsen => COARSEN,
         JobKind::RollUp(_) => ROLL_UP,
+        JobKind::Remnant { .. } => REMNANT,
     };
     let mut value = vec![VERSION, kind];
     push_bucket(&mut value, job.target);
@@ -145,6 +153,9 @@ pub fn encode(job: &Job) -> Vec<u8> {
         let flags = if rollup.is_lean { IS_LEAN } else { 0 };
         value.extend_from_slice(&[rollup.resolution.code(), flags]);
         value.extend_from_slice(&rollup.left_out.to_le_bytes());
+    }
+    if let JobKind::Remnant { left_out } = &job.kind {
+        value.extend_from_slice(&left_out.to_le_bytes());
     }
     push_varint(&mut value, job.sources.len() as u64);
     for source in &job.sources {
@@ -176,7 +187,9 @@ pub fn encode(job: &Job) -> Vec<u8> {
     push_zigzag(&mut value, counts.max_timestamp_ms);
     let windows = [counts.windows, counts.histogram_windows];
     match job.kind {
-        JobKind::Coarsen => assert_eq!(windows, [0, 0], "only a rollup writes windows"),
+        JobKind::Coarsen | JobKind::Remnant { .. } => {
+            assert_eq!(windows, [0, 0], "only a rollup writes windows")
+        }
         JobKind::RollUp(_) => {
             for count in windows {
                 push_varint(&mut value, count);
@@ -194,6 +207,9 @@ pub fn decode(value: &[u8]) -> Result<Job, DecodeError> {
     let kind = match kind {
         COARSEN => JobKind::Coarsen,
         ROLL_UP => JobKind::RollUp(read_rollup(&mut reader)?),
+        REMNANT => JobKind::Remnant {
+            left_out: reader.u64()?,
+        },
         _ => return Err(reader.error("unknown kind of job")),
     };
     let count = reader.count(SOURCE_LEN)?;
@@ -225,7 +241,7 @@ pub fn decode(value: &[u8]) -> Result<Job, DecodeError> {
         max_timestamp_ms: reader.zigzag()?,
         ..Counts::default()
     };
-    if kind != JobKind::Coarsen {
+    if matches!(kind, JobKind::RollUp(_)) {
         counts.windows = reader.varint()?;
         counts.histogram_windows = reader.varint()?;
     }
@@ -359,6 +375,19 @@ mod tests {
         );
         check(Phase::Samples { next_id: 0 }, "0300");
         check(Phase::Verify, "04");
+    }
+
+    #[test]
+    fn a_remnant_says_which_series_it_leaves_out() {
+        let mut remnant = job(Phase::Verify);
+        remnant.kind = JobKind::Remnant { left_out: 0x0102 };
+        let value = encode(&remnant);
+        assert_eq!(value[..2], [VERSION, REMNANT]);
+        assert_eq!(value[7..15], [2, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(decode(&value), Ok(remnant));
+        for end in 0..value.len() {
+            assert!(decode(&value[..end]).is_err(), "cut at {end}");
+        }
     }
 
     #[test]

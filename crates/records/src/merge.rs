@@ -10,6 +10,10 @@
 //! A value is a list of parts, oldest first. Merging joins the lists and then unites neighbours
 //! that can both be read; a list of one part is stored bare, a longer one as a container.
 //!
+//! Cells of events add up, in whatever order: those of one shape become one, and what cannot be
+//! read or has another shape stays beside it. Sums of floats depend on the grouping in their last
+//! bits.
+//!
 //! Samples and histograms of a bucket larger than an hour are only concatenated: their base is
 //! columns, which are expensive to rewrite for every late sample. Readers merge them, and
 //! maintenance does later.
@@ -18,8 +22,8 @@ use bytes::Bytes;
 
 use crate::coarse_samples::Part;
 use crate::{
-    DecodeError, ParsedKey, bucket_list, coarse_samples, container, exemplar_series, gorilla,
-    histogram_series, inverted_index, series_dictionary, start_timestamps,
+    DecodeError, ParsedKey, bucket_list, coarse_samples, container, event_cell, exemplar_series,
+    gorilla, histogram_series, inverted_index, series_dictionary, start_timestamps,
 };
 use icecore_model::BucketSize;
 
@@ -57,7 +61,7 @@ pub fn unmerged_parts(value: &Bytes) -> Option<Vec<Bytes>> {
 
 /// The union of what can be read in a value that is unmerged, and how many parts cannot be read. Of
 /// a type that is only concatenated: the parts that can be read. For every other value: the value
-/// itself.
+/// itself. Cells that are none of one metric are not readable: any of them would be a guess.
 pub fn readable(key: &[u8], value: &Bytes) -> (Option<Bytes>, usize) {
     let (Some(parts), Some(kind)) = (container::decode(value), MergeKind::of(key)) else {
         return (Some(value.clone()), 0);
@@ -71,7 +75,11 @@ pub fn readable(key: &[u8], value: &Bytes) -> (Option<Bytes>, usize) {
     if good.is_empty() {
         return (None, unreadable);
     }
-    (Some(to_value(kind.unite(good))), unreadable)
+    let united = kind.unite(good);
+    if matches!(kind, MergeKind::EventCells) && united.len() > 1 {
+        return (None, total);
+    }
+    (Some(to_value(united)), unreadable)
 }
 
 /// A list of parts as a value. A damaged container is not stored bare, so that it stays a part.
@@ -98,6 +106,8 @@ enum MergeKind {
     CoarseHistograms,
     Exemplars,
     StartTimestamps,
+    /// Added up by shape.
+    EventCells,
 }
 
 impl MergeKind {
@@ -118,6 +128,7 @@ impl MergeKind {
             ParsedKey::TimeSeriesStarts { .. } | ParsedKey::HistogramSeriesStarts { .. } => {
                 Self::StartTimestamps
             }
+            ParsedKey::EventCell(_) => Self::EventCells,
             _ => return None,
         })
     }
@@ -131,6 +142,9 @@ impl MergeKind {
         if self.is_concatenated() {
             parts.dedup();
             return parts;
+        }
+        if matches!(self, Self::EventCells) {
+            return event_cell::unite(parts);
         }
         // In nearly every case everything is readable, and one pass does it.
         if let Ok(all) = self.union(&parts) {
@@ -179,6 +193,7 @@ impl MergeKind {
             }
             Self::Exemplars => exemplar_series::merge(&slices)?,
             Self::StartTimestamps => start_timestamps::merge(&slices)?,
+            Self::EventCells => return Err(DecodeError::new("merge", 0, "united by shape")),
         };
         Ok(union.into())
     }
@@ -205,6 +220,7 @@ impl MergeKind {
             }
             Self::Exemplars => exemplar_series::decode(part).map(drop),
             Self::StartTimestamps => start_timestamps::decode(part).map(drop),
+            Self::EventCells => event_cell::decode(part).map(drop),
         }
     }
 }

@@ -3,6 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use icecore_access::Access;
+#[cfg(feature = "sql")]
+use icecore_event_sql::{SqlEngine, SqlLimits};
+use icecore_events::Events;
 use icecore_model::retention::RetentionPolicy;
 use icecore_opentsdb::Tsd;
 use icecore_scrape::ScrapeManager;
@@ -33,6 +36,11 @@ pub(crate) struct App {
     database: OnceLock<Database>,
     scraping: OnceLock<Arc<ScrapeManager>>,
     opentsdb: OnceLock<Arc<Tsd>>,
+    events: OnceLock<Events>,
+    registry_wanted: tokio::sync::Notify,
+    /// Made for the first query.
+    #[cfg(feature = "sql")]
+    sql: OnceLock<SqlEngine>,
     pub(crate) started: ProcessInfo,
 }
 
@@ -56,6 +64,10 @@ impl App {
             database: OnceLock::new(),
             scraping: OnceLock::new(),
             opentsdb: OnceLock::new(),
+            events: OnceLock::new(),
+            registry_wanted: tokio::sync::Notify::new(),
+            #[cfg(feature = "sql")]
+            sql: OnceLock::new(),
         })
     }
 
@@ -122,6 +134,42 @@ impl App {
         self.opentsdb
             .get()
             .ok_or_else(|| ApiError::unavailable("the database is being opened: try again"))
+    }
+
+    /// From now on events are taken.
+    pub(crate) fn set_events(&self, events: Events) {
+        let earlier = self.events.set(events);
+        debug_assert!(earlier.is_ok(), "a process has one engine of events");
+    }
+
+    /// A reload looks at the directory of event documents, too.
+    pub(crate) fn want_registry(&self) {
+        self.registry_wanted.notify_one();
+    }
+
+    /// Ends when somebody wants that directory to be looked at.
+    pub(crate) async fn registry_wanted(&self) {
+        self.registry_wanted.notified().await;
+    }
+
+    pub(crate) fn events(&self) -> Result<&Events, ApiError> {
+        self.events
+            .get()
+            .ok_or_else(|| ApiError::unavailable("the database is being opened: try again"))
+    }
+
+    /// What runs SQL.
+    #[cfg(feature = "sql")]
+    pub(crate) fn sql(&self) -> Result<&SqlEngine, ApiError> {
+        if self.sql.get().is_none() {
+            let made = SqlEngine::new(SqlLimits::default());
+            let made = made.map_err(|error| ApiError::internal(error.to_string()))?;
+            // Whoever was faster has made the same.
+            let _ = self.sql.set(made);
+        }
+        self.sql
+            .get()
+            .ok_or_else(|| ApiError::internal("there is nothing that runs SQL"))
     }
 
     pub(crate) fn database(&self) -> Result<&Database, ApiError> {

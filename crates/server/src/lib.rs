@@ -12,6 +12,7 @@ mod admin;
 mod app;
 mod clock;
 mod config;
+mod events;
 mod listener;
 mod maintenance;
 mod metrics;
@@ -29,9 +30,10 @@ mod write;
 
 pub use clock::{CLOCK_VARIABLE, process_clock};
 pub use config::{
-    Config, ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat, LogLevel,
-    LogOptions, OpenTsdbOptions, OriginPattern, Position, Problem, QueryOptions, SECTIONS,
-    SETTINGS, ScrapeOptions, ServerOptions, Setting, Source, read_policy_file,
+    Config, ConfigError, EventSettings, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat,
+    LogLevel, LogOptions, OpenTsdbOptions, OriginPattern, OtlpLogs, Position, Problem,
+    QueryOptions, SECTIONS, SETTINGS, ScrapeOptions, ServerOptions, Setting, Source,
+    read_policy_file,
 };
 pub use icecore_access::Role;
 pub use listener::{ConnectionHandler, LineConnection, LineProtocol};

@@ -89,8 +89,9 @@ fn write_level(out: &mut Vec<u8>, level: &LevelStatus) {
     raw(
         out,
         &format!(
-            ",\"buckets\":{},\"outOfDate\":{},\"culledBeforeMs\":{culled_before},\"waiting\":{},\"lagSeconds\":{}}}",
+            ",\"buckets\":{},\"remnants\":{},\"outOfDate\":{},\"culledBeforeMs\":{culled_before},\"waiting\":{},\"lagSeconds\":{}}}",
             level.buckets,
+            level.remnants,
             level.out_of_date,
             level.waiting,
             finite(level.lag_seconds)
@@ -156,13 +157,14 @@ pub fn write_maintenance_report(out: &mut Vec<u8>, report: &MaintenanceReport) {
     raw(
         out,
         &format!(
-            "{{\"coarsened\":{},\"retired\":{},\"folded\":{},\"mended\":{},\"rolledUp\":{},\"merged\":{},\"culled\":{},\"metadataCulled\":{},\"bytesRead\":{},\"bytesWritten\":{},\"seconds\":{},\"quarantined\":",
+            "{{\"coarsened\":{},\"retired\":{},\"folded\":{},\"repaired\":{},\"rolledUp\":{},\"merged\":{},\"remnants\":{},\"culled\":{},\"metadataCulled\":{},\"bytesRead\":{},\"bytesWritten\":{},\"seconds\":{},\"quarantined\":",
             report.coarsened,
             report.retired,
             report.folded,
-            report.mended,
+            report.repaired,
             report.rolled_up,
             report.merged,
+            report.remnants,
             report.culled,
             report.metadata_culled,
             report.bytes_read,

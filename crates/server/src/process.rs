@@ -32,7 +32,8 @@ use tracing::{error, info, warn};
 
 use crate::app::App;
 use crate::clock::process_clock;
-use crate::config::{Config, ConfigError, ListenAddress, LogFormat, tsd_config};
+use crate::config::{Config, ConfigError, ListenAddress, LogFormat, apply_exclusion, tsd_config};
+use crate::events::{self, RunningEvents};
 use crate::listener::{ConnectionHandler, Listener, Protocols};
 use crate::opentsdb::{self, Telnet};
 use crate::reload::reload;
@@ -79,6 +80,8 @@ pub enum ServeError {
     },
     #[error("cannot read OpenTSDB's names: {0}")]
     Names(#[source] StoreError),
+    #[error("cannot open events: {0}")]
+    Events(#[source] icecore_events::Problem),
     #[error("stopped: {0}")]
     Failed(String),
     #[error("cannot flush before closing; what was acknowledged is in the journal: {0}")]
@@ -145,11 +148,13 @@ impl Process {
         };
         let access = Access::open(web_config_of(&config))?;
         let mut warnings = Vec::new();
-        let tsd_config =
+        let mut config = config;
+        let mut tsd_config =
             tsd_config(&config.opentsdb, &mut warnings).map_err(ServeError::OpenTsdb)?;
         for warning in warnings {
             warn!("{warning}");
         }
+        apply_exclusion(&mut config.query, &mut tsd_config);
         let app = Arc::new(App::new(&config, &ROUTES, Arc::clone(&access), clock)?);
         let handler =
             |router, protocols| ConnectionHandler::new(router, protocols, Arc::clone(&access));
@@ -249,6 +254,18 @@ impl Process {
                 return Err(ServeError::Names(cause));
             }
         }
+        let clock = Arc::clone(self.app.clock());
+        let opened = events::open(&self.config.events, &database, clock).await;
+        let events = match opened {
+            Ok((opened, files)) => {
+                self.app.set_events(opened.clone());
+                RunningEvents::start(&self.app, opened, files)
+            }
+            Err(cause) => {
+                self.shut(Duration::ZERO).await;
+                return Err(ServeError::Events(cause));
+            }
+        };
         self.app.set_database(database.clone());
         self.app.apply_retention(self.config.retention.as_ref());
         let scraping = self.scrape(&database).await;
@@ -276,6 +293,7 @@ impl Process {
                 if !log_while_waiting("requests to finish", self.shut(grace)).await {
                     warn!(?grace, "aborted requests still running after server.shutdown_grace");
                 }
+                events.close().await;
                 close(&database, &mut stop).await
             }
         }

@@ -95,9 +95,14 @@ impl Queries {
         self.waiting_max.store(options.max_queue, Relaxed);
     }
 
+    /// How long a query may take at most: `query.timeout`.
+    pub(crate) fn longest(&self) -> Duration {
+        self.engine().options().timeout
+    }
+
     /// How long a query may take, waiting included: what it asks for, up to `query.timeout`.
     pub(crate) fn timeout_of(&self, request: &Request) -> Duration {
-        let longest = self.engine().options().timeout;
+        let longest = self.longest();
         request.timeout.map_or(longest, |asked| asked.min(longest))
     }
 

@@ -84,6 +84,7 @@ async fn apply(app: &App, scraping: &ScrapeManager) -> Result<Changes, String> {
 fn activate(app: &App, config: Config) {
     telemetry::set_level(config.log.level);
     app.set_config(config);
+    app.want_registry();
 }
 
 /// Keys of settings, one after the other.

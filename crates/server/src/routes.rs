@@ -19,25 +19,28 @@
 #[cfg(test)]
 mod docs;
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any, delete, get, post};
 use http_body_util::BodyExt as _;
 use icecore_access::{PeerCertificate, Role};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admin::{maintenance, reload, tsdb};
 use crate::app::App;
+use crate::events::{admin as event_admin, catalog, metric_query, publish, search};
 use crate::middleware::error::ApiError;
 use crate::middleware::route::{Route, TimeLimit};
 use crate::middleware::{body, compress, origins, redirect};
-use crate::opentsdb::http as opentsdb;
+use crate::opentsdb::{export as opentsdb_export, http as opentsdb, import as opentsdb_import};
 use crate::query::{evaluate, expression};
 use crate::read::{exemplars, export, federate, labels, remote_read};
 use crate::status::{health, info, retention, targets};
@@ -103,6 +106,32 @@ const fn query(
         },
         ..served
     }
+}
+
+/// A question about events, which is a JSON document.
+const fn event_query(
+    path: &'static str,
+    what: &'static str,
+    handler: fn() -> MethodRouter<Arc<App>>,
+) -> Endpoint {
+    let served = route(path, &["POST"], what, handler);
+    Endpoint {
+        route: Route {
+            time: TimeLimit::Query,
+            ..served.route
+        },
+        ..served
+    }
+}
+
+/// What administrators of events ask for: it answers when it is done.
+const fn admin_of_events(
+    path: &'static str,
+    methods: &'static [&'static str],
+    what: &'static str,
+    handler: fn() -> MethodRouter<Arc<App>>,
+) -> Endpoint {
+    unlimited(Role::Admin, route(path, methods, what, handler))
 }
 
 /// Who may send a request of OpenTSDB depends on its path, which decides about methods, too.
@@ -232,6 +261,163 @@ const TABLE: &[Endpoint] = &[
     only(
         Role::Write,
         route(
+            "/v1/logs",
+            &["POST"],
+            "OTLP logs: records with an event name are events",
+            || post(otlp_http::logs),
+        ),
+    ),
+    only(
+        Role::Write,
+        route(grpc::EXPORT_LOGS, &["POST"], "the same over gRPC", || {
+            post(grpc::export_logs)
+        }),
+    ),
+    only(
+        Role::Write,
+        route("/events/publish", &["POST"], "stores one event", || {
+            post(publish::one)
+        }),
+    ),
+    only(
+        Role::Write,
+        route(
+            "/events/publish/batch",
+            &["POST"],
+            "stores events, by default those that are right",
+            || post(publish::batch),
+        ),
+    ),
+    event_query("/api/search/events", "events that match", || {
+        post(search::events)
+    }),
+    event_query(
+        "/api/objql/query",
+        "events that match, asked for in text",
+        || post(search::objql),
+    ),
+    event_query("/events/sql", "SQL over events and their metrics", || {
+        post(search::sql)
+    }),
+    route("/api/events/{service}/{id}", GET, "one event", || {
+        get(search::event)
+    }),
+    route(
+        "/api/catalog/event-type",
+        GET,
+        "types of events, and what is known of them",
+        || get(catalog::event_types_of),
+    ),
+    route(
+        "/api/catalog/attributes/{service}/names",
+        GET,
+        "indexed attributes of a service",
+        || get(catalog::names),
+    ),
+    route(
+        "/api/catalog/attributes/{service}/{attribute}/values",
+        GET,
+        "values of an attribute, and when they were seen",
+        || get(catalog::values),
+    ),
+    event_query("/api/query/counters", "counters by intervals", || {
+        post(metric_query::counters)
+    }),
+    event_query(
+        "/api/query/histograms",
+        "histograms by intervals, with percentiles",
+        || post(metric_query::histograms),
+    ),
+    event_query("/api/histograms/query", "the same", || {
+        post(metric_query::histograms)
+    }),
+    event_query("/api/query/gauges", "gauges by intervals", || {
+        post(metric_query::gauges)
+    }),
+    event_query(
+        "/api/query/state-counts",
+        "how many objects are in which state",
+        || post(metric_query::state_counts),
+    ),
+    event_query(
+        "/api/query/state-transitions",
+        "transitions between states by intervals",
+        || post(metric_query::state_transitions),
+    ),
+    event_query(
+        "/api/query/state-count-timeseries",
+        "states of objects by intervals",
+        || post(metric_query::state_count_timeseries),
+    ),
+    admin_of_events(
+        "/api/admin/config/documents",
+        &["POST"],
+        "applies registry documents: a stream of YAML",
+        || post(event_admin::documents),
+    ),
+    admin_of_events(
+        "/api/admin/configs/import",
+        &["POST"],
+        "applies registry documents: a tar of files",
+        || post(event_admin::import),
+    ),
+    admin_of_events(
+        "/api/admin/config/service",
+        &["POST"],
+        "applies one service as a JSON document",
+        || post(event_admin::put_service),
+    ),
+    admin_of_events(
+        "/api/admin/config/service/{service}",
+        GET,
+        "what is registered of a service",
+        || get(event_admin::service),
+    ),
+    admin_of_events(
+        "/api/admin/config/ready",
+        GET,
+        "whether documents are taken",
+        || get(event_admin::ready),
+    ),
+    admin_of_events(
+        "/api/admin/flush",
+        &["POST"],
+        "writes the cells of all events so far",
+        || post(event_admin::flush),
+    ),
+    admin_of_events(
+        "/api/admin/partitions",
+        GET,
+        "services and weeks of stored events",
+        || get(event_admin::partitions),
+    ),
+    admin_of_events(
+        "/api/admin/retention/run",
+        &["POST"],
+        "drops events that are too old",
+        || post(event_admin::run_retention),
+    ),
+    admin_of_events(
+        "/api/admin/quarantine",
+        GET,
+        "events of types that are not registered",
+        || get(event_admin::quarantine),
+    ),
+    admin_of_events(
+        "/api/admin/quarantine/replay",
+        &["POST"],
+        "publishes them again",
+        || post(event_admin::replay),
+    ),
+    admin_of_events(
+        "/api/admin/dead-letters",
+        GET,
+        "bodies that could not be read",
+        || get(event_admin::dead_letters),
+    ),
+    only(
+        Role::Write,
+        route(
             grpc::EXPORT,
             &["POST"],
             "OpenTelemetry metrics (OTLP) over gRPC",
@@ -276,6 +462,30 @@ const TABLE: &[Endpoint] = &[
             "stores text expositions with timestamps",
             || post(import::import_exposition),
         ),
+    ),
+    unlimited(
+        Role::Write,
+        route(
+            "/api/v1/import/opentsdb",
+            &["POST"],
+            "stores lines of OpenTSDB's text format",
+            || post(opentsdb_import::import_lines),
+        ),
+    ),
+    unlimited(
+        Role::Admin,
+        route(
+            "/api/v1/import/opentsdb/cells",
+            &["POST"],
+            "stores cells of OpenTSDB's tables",
+            || post(opentsdb_import::import_cells),
+        ),
+    ),
+    route(
+        "/api/v1/export/opentsdb",
+        GET_POST,
+        "samples as OpenTSDB's text format or cells",
+        || get(opentsdb_export::export).post(opentsdb_export::export),
     ),
     query("/api/v1/query", "a PromQL query at one time", || {
         get(evaluate::instant).post(evaluate::instant)
@@ -428,6 +638,7 @@ pub(crate) fn opentsdb_router(app: Arc<App>) -> Router {
 pub(crate) fn grpc_router(app: Arc<App>) -> Router {
     let router = Router::new()
         .route(grpc::EXPORT, post(grpc::export))
+        .route(grpc::EXPORT_LOGS, post(grpc::export_logs))
         .fallback(grpc::unknown);
     observed(router, app)
 }
@@ -447,10 +658,12 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     let encoding = compress::wanted(&request);
     let mut response = if in_api && request.method() == Method::OPTIONS {
         // No credential is required: browsers send none.
-        let known = route.and_then(|route| other_method(route, request.method()));
+        let known = route.and_then(|route| other_method(&app, route, &request));
         known.unwrap_or_else(|| StatusCode::NO_CONTENT.into_response())
     } else {
-        answer(&app, route, check_access(&app, route, request, next)).await
+        let uri = request.uri().clone();
+        let answering = check_access(&app, route, request, next);
+        answer(&app, route, &uri, answering).await
     };
     app.access.add_headers(response.headers_mut());
     if let Some(origin) = origin {
@@ -495,30 +708,83 @@ async fn check_access(app: &App, route: Option<&Route>, request: Request, next: 
         .access
         .check(headers, certificate.map(Arc::as_ref), role);
     let refused = match checked.await.map_err(ApiError::from) {
-        Ok(()) => match elsewhere(route, &request) {
+        Ok(()) => match elsewhere(app, route, &request) {
             Some(answer) => answer,
-            None => match app.limits.admit(route, request.body()) {
+            None => match admit(app, route, &request) {
                 Ok(slot) => return until_done(next.run(request).await, slot),
-                Err(error) => error.into_response(),
+                Err(error) => refusal(app, route, request.uri(), error),
             },
         },
-        Err(error) => error.into_response(),
+        Err(error) => refusal(app, route, request.uri(), error),
     };
     let (head, mut body) = request.into_parts();
     body::read_to_the_end(&mut body, &head.headers).await;
     refused
 }
 
+/// A place for a request that may be served.
+fn admit(
+    app: &App,
+    route: Option<&Route>,
+    request: &Request,
+) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+    if let Some(route) = route
+        && route.is_of_events()
+        && route.role == Role::Admin
+        && !app.access.is_restricted()
+        && !is_local(request)
+    {
+        return Err(ApiError::forbidden(
+            "without access control this is answered to clients on the same machine alone; see --web.config.file",
+        ));
+    }
+    app.limits.admit(route, request.body())
+}
+
+/// Whether the client is on this machine, and speaks for itself: a proxy or the page of a browser
+/// speaks for somebody elsewhere.
+fn is_local(request: &Request) -> bool {
+    const FOR_OTHERS: [&str; 5] = ["forwarded", "origin", "via", "x-forwarded-for", "x-real-ip"];
+    let headers = request.headers();
+    let peer = request.extensions().get::<SocketAddr>();
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| request.uri().authority().map(Authority::as_str));
+    peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
+        && !FOR_OTHERS.iter().any(|name| headers.contains_key(*name))
+        && host.is_none_or(is_loopback_name)
+}
+
+/// Whether `host:port` names this machine: a name of somebody's domain may be made to lead here.
+fn is_loopback_name(host: &str) -> bool {
+    let Ok(host) = host.parse::<Authority>() else {
+        return false;
+    };
+    let host = host.host().trim_start_matches('[').trim_end_matches(']');
+    let address = host.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// An error in the form that the route's clients read.
+fn refusal(app: &App, route: Option<&Route>, uri: &Uri, error: ApiError) -> Response {
+    match route.filter(|route| route.is_of_events()) {
+        Some(_) => error.into_problem(uri.path(), app.clock().now_ms()),
+        None => error.into_response(),
+    }
+}
+
 /// The answer to a request that no handler is needed for: its path is not clean, or the route has
 /// no such method.
-fn elsewhere(route: Option<&Route>, request: &Request) -> Option<Response> {
+fn elsewhere(app: &App, route: Option<&Route>, request: &Request) -> Option<Response> {
     let cleaned = redirect::to_clean_path(request.uri());
-    cleaned.or_else(|| other_method(route?, request.method()))
+    cleaned.or_else(|| other_method(app, route?, request))
 }
 
 /// The answer to a method that the route does not have. As in Prometheus, only health checks have
 /// `HEAD`: elsewhere it would do all the work and throw it away.
-fn other_method(route: &Route, method: &Method) -> Option<Response> {
+fn other_method(app: &App, route: &Route, request: &Request) -> Option<Response> {
+    let method = request.method();
     if route.methods == ANY {
         return None;
     }
@@ -535,7 +801,10 @@ fn other_method(route: &Route, method: &Method) -> Option<Response> {
             StatusCode::NO_CONTENT.into_response()
         }
         Method::OPTIONS => StatusCode::OK.into_response(),
-        _ => ApiError::method_not_allowed(method.as_str()).into_response(),
+        _ => {
+            let error = ApiError::method_not_allowed(method.as_str());
+            refusal(app, Some(route), request.uri(), error)
+        }
     };
     // Names of methods are what a header may hold.
     if let Ok(allowed) = HeaderValue::from_str(&allowed.join(", ")) {
@@ -548,6 +817,7 @@ fn other_method(route: &Route, method: &Method) -> Option<Response> {
 async fn answer(
     app: &App,
     route: Option<&Route>,
+    uri: &Uri,
     answering: impl Future<Output = Response>,
 ) -> Response {
     let limit = app.config().server.request_timeout;
@@ -559,17 +829,45 @@ async fn answer(
         ),
         TimeLimit::None => return answering.await,
     };
-    let late = |_| too_late(name, allowed);
     let answered = tokio::time::timeout(allowed, answering).await;
-    answered.unwrap_or_else(late)
-}
-
-fn too_late(name: &str, allowed: Duration) -> Response {
-    let message = format!("the request took longer than {name} = {allowed:?}");
-    ApiError::timeout(message).into_response()
+    answered.unwrap_or_else(|_| {
+        let message = format!("the request took longer than {name} = {allowed:?}");
+        refusal(app, route, uri, ApiError::timeout(message))
+    })
 }
 
 fn route_of(request: &Request) -> Option<&'static Route> {
     let matched = request.extensions().get::<MatchedPath>()?;
     ROUTES.iter().find(|route| route.path == matched.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_clients_that_speak_for_themselves_are_local() {
+        let request = |peer: &str, headers: &[(&str, &str)]| {
+            let mut request = Request::new(Body::empty());
+            let peer: SocketAddr = peer.parse().unwrap();
+            request.extensions_mut().insert(peer);
+            for (name, value) in headers {
+                let name: header::HeaderName = name.parse().unwrap();
+                request.headers_mut().insert(name, value.parse().unwrap());
+            }
+            is_local(&request)
+        };
+        assert!(request("127.0.0.1:1", &[]));
+        assert!(request("127.0.0.1:1", &[("host", "localhost:9090")]));
+        assert!(request("[::ffff:127.0.0.1]:1", &[("host", "127.0.0.1")]));
+        assert!(request("[::1]:1", &[("host", "[::1]:9090")]));
+        assert!(!request("192.0.2.1:1", &[]));
+        assert!(!request("127.0.0.1:1", &[("host", "rebound.example")]));
+        assert!(!request(
+            "127.0.0.1:1",
+            &[("origin", "https://page.example")]
+        ));
+        assert!(!request("127.0.0.1:1", &[("x-forwarded-for", "192.0.2.1")]));
+        assert!(!request("127.0.0.1:1", &[("forwarded", "for=192.0.2.1")]));
+    }
 }

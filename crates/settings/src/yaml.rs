@@ -77,14 +77,23 @@ pub struct YamlError {
 /// Reads the one document of `text`; an empty text is [`Value::Null`].
 pub fn parse(text: &str) -> Result<Node, YamlError> {
     let mut builder = Builder::default();
-    for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| YamlError::from(&error))?;
-        builder.take(event, span)?;
-    }
+    builder.read(text)?;
     Ok(builder.root.unwrap_or(Node {
         at: Position { line: 1, column: 1 },
         value: Value::Null,
     }))
+}
+
+/// Reads all documents of `text`, which `---` sets apart. The limits hold for all of them together.
+pub fn parse_stream(text: &str) -> Result<Vec<Node>, YamlError> {
+    let mut builder = Builder {
+        earlier: Some(Vec::new()),
+        ..Builder::default()
+    };
+    builder.read(text)?;
+    let mut documents = builder.earlier.unwrap_or_default();
+    documents.extend(builder.root);
+    Ok(documents)
 }
 
 impl From<&ScanError> for YamlError {
@@ -99,6 +108,8 @@ impl From<&ScanError> for YamlError {
 #[derive(Default)]
 struct Builder {
     root: Option<Node>,
+    /// The documents before this one; `None` where there may be only one.
+    earlier: Option<Vec<Node>>,
     open: Vec<Collection>,
     anchors: HashMap<usize, (Node, usize)>,
     nodes: usize,
@@ -124,6 +135,14 @@ enum Content {
 }
 
 impl Builder {
+    fn read(&mut self, text: &str) -> Result<(), YamlError> {
+        for event in Parser::new_from_str(text) {
+            let (event, span) = event.map_err(|error| YamlError::from(&error))?;
+            self.take(event, span)?;
+        }
+        Ok(())
+    }
+
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
         let at = Position::from(&span.start);
         match event {
@@ -161,10 +180,18 @@ impl Builder {
                 self.count(size, at)?;
                 self.finish(node, 0, nodes_before)
             }
-            Event::DocumentStart(_) if self.root.is_some() => Err(YamlError {
-                at,
-                reason: "a second document begins here; the file must hold one".into(),
-            }),
+            Event::DocumentStart(_) if self.root.is_some() => {
+                let Some(earlier) = &mut self.earlier else {
+                    return Err(YamlError {
+                        at,
+                        reason: "a second document begins here; the file must hold one".into(),
+                    });
+                };
+                earlier.extend(self.root.take());
+                // An alias never refers to another document.
+                self.anchors.clear();
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -424,6 +451,18 @@ mod tests {
         check_error("a: !vault x\n", 1, 4, "tag");
         check_error("[1, 2]: 3\n", 1, 1, "a key must be a word");
         check_error("a: &x [*x]\n", 1, 8, "contains it");
+    }
+
+    #[test]
+    fn a_stream_has_all_documents_with_their_positions() {
+        let documents = parse_stream("a: 1\n---\n# nothing\n---\nb: &x 2\n").unwrap();
+        let shown: Vec<String> = documents.iter().map(show).collect();
+        assert_eq!(shown, ["{a:1}", "null", "{b:2}"]);
+        assert_eq!(documents[2].at, Position { line: 5, column: 1 });
+        assert!(parse_stream("").unwrap().is_empty());
+        assert!(parse_stream("a: &x 1\n---\nb: *x\n").is_err());
+        let error = parse_stream("a: 1\n---\nb: 1\nb: 2\n").unwrap_err();
+        assert_eq!(error.at, Position { line: 4, column: 1 });
     }
 
     #[test]

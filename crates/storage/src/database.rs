@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use icecore_model::event::EventStore;
 use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
 use icecore_model::{
@@ -28,6 +29,7 @@ use crate::buckets::Buckets;
 use crate::cache::ReadCache;
 use crate::context::{Context, Stop};
 use crate::error::{Error, Result, WriteError};
+use crate::events::DatabaseEvents;
 use crate::ingest::flush::QuarantinedHour;
 use crate::ingest::head::WriteBatch;
 use crate::ingest::journal::{Durable, summarize_epochs};
@@ -52,6 +54,7 @@ pub struct Database {
     pub(crate) ingest: Arc<Ingest>,
     pub(crate) reader: Arc<Reader>,
     pub(crate) maintenance: Arc<Maintenance>,
+    events: Arc<DatabaseEvents>,
     background: Arc<Mutex<Option<Background>>>,
     /// What a close is waiting for.
     closing: Arc<Mutex<&'static str>>,
@@ -162,6 +165,7 @@ impl Database {
         let maintenance = Arc::new(maintenance);
         // What is culled stays refused, also before somebody sets a policy.
         maintenance.set_retention(None);
+        let events = Arc::new(DatabaseEvents::new(&context, &buckets, &ingest));
         let (stop, stopped) = oneshot::channel();
         let background = Background {
             stop,
@@ -174,6 +178,7 @@ impl Database {
             ingest,
             reader,
             maintenance,
+            events,
             background: Arc::new(Mutex::new(Some(background))),
             closing: Arc::default(),
         })
@@ -191,13 +196,7 @@ impl Database {
         E: Send + 'static,
         F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E> + Send + 'static,
     {
-        // Whoever was told to send it again does so; to queue each attempt would fill the memory.
-        if let Some(trouble) = self.context.engine.health().trouble()
-            && trouble.lasts >= self.context.options.journal.commit_timeout
-        {
-            let reason = trouble.reason;
-            return Err(Error::Unavailable(format!("{reason}: try again").into()).into());
-        }
+        self.ingest.check_store()?;
         self.write_patiently(Duration::ZERO, fill).await
     }
 
@@ -494,6 +493,11 @@ impl Database {
             head_start_ms: hours.first().map(|hour| hour.start_ms()),
             head_end_ms: hours.last().map(|hour| hour.end_ms(BucketSize::HOUR)),
         }
+    }
+
+    /// Where events and what is made of them is stored.
+    pub fn events(&self) -> Arc<dyn EventStore> {
+        Arc::clone(&self.events) as Arc<dyn EventStore>
     }
 
     /// What one request may hold, for those who split what they store.

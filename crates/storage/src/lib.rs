@@ -1,4 +1,4 @@
-//! Keeps samples: head, journal, buckets on SlateDB.
+//! Keeps samples and events: head, journal, buckets on SlateDB, files beside it.
 //!
 //! ```text
 //! write ─► head ─► journal ─► acknowledged         read ◄─ head ∪ buckets, one snapshot
@@ -17,6 +17,7 @@ mod cache;
 mod context;
 mod database;
 mod error;
+mod events;
 mod failpoint;
 mod ingest;
 pub mod inspect;

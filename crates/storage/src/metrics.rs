@@ -44,7 +44,7 @@ pub struct Metrics {
     pub maintenance_bytes_written: Counter,
     pub deletions: Counter,
     /// Buckets that joined a larger one around them.
-    pub mended_buckets: Counter,
+    pub repaired_buckets: Counter,
     /// Buckets that what was deleted has left.
     pub cleaned_buckets: Counter,
     pub drained_epochs: Counter,

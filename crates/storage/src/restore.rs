@@ -5,6 +5,9 @@
 //!          ─► compared ─► mark removed
 //! ```
 //!
+//! Files of events are copied, too: all that there are, because what a snapshot needs is not
+//! deleted while it is there (`crate::events`).
+//!
 //! Holds always:
 //! - Nothing of the new database refers to the old one: records are copied, not files.
 //! - It is complete when this returns: both were read once more and are the same, record by record.
@@ -26,6 +29,7 @@ use tracing::info;
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 use crate::slate::engine::Engine;
+use crate::slate::event_files::EventFiles;
 use crate::slate::object_store::{OpenedStore, open_store};
 use crate::slate::read_view::{ScanKind, View};
 use crate::slate::reader::{Reader, open_reader};
@@ -86,6 +90,12 @@ pub async fn restore(
     let target = Engine::open(&restore.to, to_store).await?;
     let mut files = Files::of(&source);
     let copied = copy(&source.view(), &target, mark, &mut files, &mut tell).await;
+    let copied = match copied {
+        Ok(mark) => copy_event_files(&from, &restore, &target)
+            .await
+            .map(|()| mark),
+        Err(cause) => Err(cause),
+    };
     let done = match copied {
         Ok(mark) => finish(&source.view(), &target, mark, &mut files, &mut tell).await,
         Err(cause) => Err(cause),
@@ -104,6 +114,13 @@ pub async fn restore(
     })
 }
 
+async fn copy_event_files(from: &OpenedStore, restore: &Restore, target: &Engine) -> Result<()> {
+    let from = EventFiles::at(from, restore.from.retries_max);
+    let (files, bytes) = EventFiles::of(target).copy_all(&from).await?;
+    info!(files, bytes, "files of events copied");
+    Ok(())
+}
+
 /// The mark that a restore of this snapshot left at the place, or a fresh one if nothing lies
 /// there.
 async fn mark_of(
@@ -120,11 +137,17 @@ async fn mark_of(
     let first = first.map_err(|cause| {
         Error::Unavailable(format!("cannot look into {}: {cause}", to.location).into())
     })?;
-    if first.is_none() {
-        return Ok(fresh);
-    }
     let refuse = |why: &str| Err(Error::Invalid(format!("{} {why}", to.location).into()));
     let not_empty = "is not empty: a restore makes a new database";
+    if first.is_none() {
+        // Files of events are copied when there is a database with a mark.
+        let strangers = EventFiles::at(to, options.retries_max).list().await?;
+        return if strangers.is_empty() {
+            Ok(fresh)
+        } else {
+            refuse(not_empty)
+        };
+    }
     // Reading only: whoever writes there is not disturbed.
     let Ok(reader) = open_reader(options, store.clone()).await else {
         return refuse(not_empty);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::BucketSize;
-use icecore_model::rollup::{HistogramWindow, Window, WindowColumns, WindowFields};
+use icecore_model::rollup::{HistogramWindow, JoinedWindows, Window, WindowFields};
 use icecore_records::coarse_samples::{self, Part};
 use icecore_records::columns::{ColumnRecord, RecordTimes, TimeList, time_column};
 use icecore_records::rollup_series::{self, Decoder, RollupRecord};
@@ -49,18 +49,18 @@ pub(crate) fn windows(bucket: Bucket, id: SeriesId, value: &[u8]) -> Result<Vec<
     rollup_series::decode_windows(bucket, value).map_err(corrupt_windows(bucket, id))
 }
 
-/// The windows of a record that begin in a range of time, with those of the fields that it keeps.
-pub(crate) fn window_columns(
+/// Appends the windows of a record that begin in a range of time, with those of the fields that it
+/// keeps.
+pub(crate) fn append_windows(
     bucket: Bucket,
     id: SeriesId,
-    value: &[u8],
-    fields: WindowFields,
-    starts_ms: Range<i64>,
-    decoder: &mut Decoder,
-) -> Result<WindowColumns> {
+    (fields, starts_ms): (WindowFields, Range<i64>),
+    (decoder, value): (&mut Decoder, &[u8]),
+    out: &mut JoinedWindows,
+) -> Result<()> {
     let record = RollupRecord::parse(bucket, value).map_err(corrupt_windows(bucket, id))?;
-    let columns = decoder.columns(&record, fields, starts_ms);
-    columns.map_err(corrupt_windows(bucket, id))
+    let appended = decoder.append(&record, fields, starts_ms, out);
+    appended.map_err(corrupt_windows(bucket, id))
 }
 
 /// The windows of histograms of a record.

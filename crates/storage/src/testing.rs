@@ -27,7 +27,8 @@ use crate::ingest;
 use crate::ingest::journal::drain_epochs;
 use crate::maintenance::RetentionSnapshot;
 use crate::maintenance::build::{
-    coarsen_until, coarsen_windows_until, mend_until, merge_late_until, roll_up_until,
+    build_remnant_until, coarsen_until, coarsen_windows_until, merge_late_until, repair_until,
+    roll_up_until,
 };
 use crate::maintenance::pace::Watch;
 use crate::slate::read_view::ScanKind;
@@ -74,6 +75,16 @@ pub trait Hooks {
     /// had something.
     fn merge_late_now(&self, writes_max: Option<u64>) -> impl Future<Output = Result<u64>> + Send;
 
+    /// Builds the remnant that could be built, the first of them, and culls what it is made of.
+    /// With `writes_max` the job is interrupted before it writes once more.
+    fn build_remnant_now(
+        &self,
+        writes_max: Option<u64>,
+    ) -> impl Future<Output = Result<CoarsenOutcome>> + Send;
+
+    /// The listed remnants.
+    fn remnants(&self) -> Vec<Bucket>;
+
     /// The listed buckets of late samples that wait to be merged into windows.
     fn overlays(&self) -> Vec<Bucket>;
 
@@ -111,7 +122,7 @@ pub trait Hooks {
 
     /// Lets a bucket join the larger one around it. With `writes_max` the job is interrupted before
     /// it writes once more. Returns how many series it added something to.
-    fn mend_now(
+    fn repair_now(
         &self,
         inside: Bucket,
         around: Bucket,
@@ -205,6 +216,18 @@ impl Hooks for Database {
         merge_late_until(&self.maintenance, &plan, &watch, writes_max).await
     }
 
+    async fn build_remnant_now(&self, writes_max: Option<u64>) -> Result<CoarsenOutcome> {
+        let planned = RetentionSnapshot::of(&self.maintenance, BTreeSet::new(), true);
+        let plan = planned.and_then(|planned| planned.remnants().0.into_iter().next());
+        let plan = plan.ok_or_else(|| Error::Invalid("no remnant is to be built".into()))?;
+        let watch = Watch::unpaced(&self.maintenance);
+        build_remnant_until(&self.maintenance, &plan, true, &watch, writes_max).await
+    }
+
+    fn remnants(&self) -> Vec<Bucket> {
+        self.buckets.levels().remnants().collect()
+    }
+
     fn overlays(&self) -> Vec<Bucket> {
         self.buckets.levels().overlays().iter().copied().collect()
     }
@@ -254,7 +277,7 @@ impl Hooks for Database {
         coarsen_until(&self.maintenance, target, sources, &watch, None).await
     }
 
-    async fn mend_now(
+    async fn repair_now(
         &self,
         inside: Bucket,
         around: Bucket,
@@ -262,7 +285,7 @@ impl Hooks for Database {
     ) -> Result<u64> {
         let watch = Watch::unpaced(&self.maintenance);
         let overlap = Overlap { inside, around };
-        mend_until(&self.maintenance, overlap, &watch, writes_max).await
+        repair_until(&self.maintenance, overlap, &watch, writes_max).await
     }
 
     async fn set_listed(&self, buckets: Vec<Bucket>) -> Result<()> {

@@ -17,6 +17,9 @@ pub struct SyntaxError {
     pub reason: &'static str,
 }
 
+/// The reason of an error for text that may be JSON, but nests deeper than the caller allows.
+pub const TOO_DEEP: &str = "nested too deep";
+
 type Result<T, E = SyntaxError> = std::result::Result<T, E>;
 
 pub struct JsonReader<'a> {
@@ -92,6 +95,14 @@ impl<'a> JsonReader<'a> {
         &mut self,
         mut each: impl FnMut(&mut Self, &str) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.members(|json, key| each(json, &key))
+    }
+
+    /// The same with keys that the caller may keep.
+    pub fn members<E: From<SyntaxError>>(
+        &mut self,
+        mut each: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut more = self.open(b'{', b'}')?;
         while more {
             let key = self.string()?;
@@ -99,7 +110,7 @@ impl<'a> JsonReader<'a> {
                 return Err(self.error("expected a colon").into());
             }
             self.at += 1;
-            each(self, &key)?;
+            each(self, key)?;
             more = self.more(b'}')?;
         }
         Ok(())
@@ -128,7 +139,7 @@ impl<'a> JsonReader<'a> {
         }
         self.depth_left = match self.depth_left.checked_sub(1) {
             Some(left) => left,
-            None => return Err(self.error("nested too deep")),
+            None => return Err(self.error(TOO_DEEP)),
         };
         self.at += 1;
         if self.peek()? != closing {

@@ -1,7 +1,8 @@
 //! What is fuzzed: one file per crate that takes bytes or queries from outside, and one each for
-//! what coarse buckets hold.
+//! what coarse buckets hold and for what is stored of events.
 
 pub mod columns;
+pub mod events;
 pub mod exposition;
 pub mod histograms;
 mod hostile_series;

@@ -465,6 +465,7 @@ fn epoch_summaries() -> Vec<Vec<u8>> {
     let units = [
         (hour(28_333_320), 700),
         (hour(28_333_380), 699),
+        (FlushUnit::Events, 690),
         (FlushUnit::Catalog, 300),
     ];
     let summary = epoch_summary::EpochSummary {
@@ -528,6 +529,7 @@ fn journal_blocks() -> Vec<Vec<u8>> {
         encoder.exemplar(1, &exemplar(5));
         encoder.metadata("up", &metadata());
         encoder.start_timestamp(1, 5, 2);
+        encoder.events(b"bytes of events");
         encoder.totals(1, 2);
         blocks.push(encoder.finish());
     }

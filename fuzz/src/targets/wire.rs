@@ -1,7 +1,10 @@
 //! Targets for the protocol decoders.
 
 use icecore_model::{Exemplar, Histogram, Metadata, RawLabels, Sample, SampleSink};
-use icecore_wire::otlp::{Exponential, Strategy, Translation, decode_metrics, json_to_protobuf};
+use icecore_wire::otlp::{
+    Exponential, Strategy, Translation, decode_logs, decode_metrics, json_to_protobuf,
+    logs_json_to_protobuf,
+};
 use icecore_wire::prometheus::remote_read::decode_read_request;
 use icecore_wire::prometheus::{
     RemoteWriteVersion, decode_v1, decode_v2, escaping, parse_duration_ms, parse_selector,
@@ -16,6 +19,8 @@ const METADATA: &[u8] = include_bytes!("../../../testdata/wire/prometheus-2.42-m
 
 const OTLP: &[u8] = include_bytes!("../../../testdata/wire/otlp-python-cumulative.pb");
 const OTLP_DELTA: &[u8] = include_bytes!("../../../testdata/wire/otlp-python-delta.pb");
+const OTLP_LOGS: &[u8] = include_bytes!("../../../testdata/wire/otlp-python-logs.pb");
+const OTLP_LOGS_JSON: &[u8] = include_bytes!("../../../testdata/wire/otlp-python-logs.json");
 const OTLP_JSON: &[u8] = include_bytes!("../../../testdata/wire/otlp-python-cumulative.json");
 
 /// Two queries, one with every kind of matcher and one with hints; samples or chunks.
@@ -71,6 +76,26 @@ pub fn targets() -> Vec<Target> {
                         &mut RepeatingSink::default(),
                     )
                     .expect("what was rewritten is protobuf");
+                }
+            },
+        },
+        Target {
+            memory_base: MEMORY_BASE,
+            name: "wire_otlp_logs",
+            seeds: || vec![OTLP_LOGS.to_vec()],
+            run: |input| {
+                let _ = decode_logs(input, |record| {
+                    let _ = (record.event_name(), record.is_too_deep());
+                });
+            },
+        },
+        Target {
+            memory_base: MEMORY_BASE,
+            name: "wire_otlp_logs_json",
+            seeds: || vec![OTLP_LOGS_JSON.to_vec()],
+            run: |input| {
+                if let Ok(message) = logs_json_to_protobuf(input, DECODED_BYTES_MAX) {
+                    decode_logs(&message, |_| ()).expect("what was rewritten is protobuf");
                 }
             },
         },

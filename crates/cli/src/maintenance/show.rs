@@ -121,6 +121,10 @@ fn is_notable(level: &Value) -> bool {
 /// 2023-11-15T00:00:00Z`.
 pub(super) fn level(level: &Value) -> String {
     let mut text = plural(number(&level["buckets"]));
+    match number(&level["remnants"]) {
+        0 => {}
+        remnants => text += &format!(", {remnants} of series that are kept for longer"),
+    }
     let lag_s = level["lagSeconds"].as_f64().unwrap_or(0.0);
     match number(&level["waiting"]) {
         0 => {}
@@ -219,13 +223,16 @@ pub(super) fn report_lines(report: &Value) -> Vec<String> {
             plural(count("folded"))
         ));
     }
-    if count("mended") > 0 {
-        let mended = plural(count("mended"));
-        lines.push(format!("Joined with the larger one around them: {mended}"));
+    if count("repaired") > 0 {
+        let repaired = plural(count("repaired"));
+        lines.push(format!(
+            "Joined with the larger one around them: {repaired}"
+        ));
     }
     for (key, done) in [
         ("rolledUp", "Rolled up into"),
         ("merged", "Late samples merged into windows"),
+        ("remnants", "Series that are kept for longer moved into"),
         ("culled", "Deleted because of their age"),
     ] {
         if count(key) > 0 {

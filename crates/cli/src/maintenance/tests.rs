@@ -49,6 +49,10 @@ fn levels_say_what_they_have_and_what_is_missing() {
          2023-11-15T00:00:00Z"
     );
     assert_eq!(show::level(&json!({"buckets": 1})), "1 bucket");
+    assert_eq!(
+        show::level(&json!({"buckets": 1, "remnants": 2})),
+        "1 bucket, 2 of series that are kept for longer"
+    );
     let kept = json!({
         "resolution": "raw", "startMs": 1_700_006_400_000_i64, "endMs": 1_700_020_800_000_i64,
         "reason": "it is not rolled up yet",
@@ -71,7 +75,7 @@ fn reports_name_what_was_done() {
         ]
     );
     let skipped = json!({
-        "mended": 1,
+        "repaired": 1,
         "skipped": [{
             "kind": "coarsen", "startMs": 1_700_006_400_000_i64, "endMs": 1_700_020_800_000_i64,
             "failures": 2, "nextTryMs": 0, "cause": "damaged",
@@ -105,12 +109,14 @@ fn every_flag_is_documented_and_no_other() {
     let mut flags = BTreeSet::new();
     for command in [
         crate::query::Query::augment_args(clap::Command::new("query")),
+        crate::events::Events::augment_args(clap::Command::new("events")),
         Maintenance::augment_args(clap::Command::new("maintenance")),
         crate::policy::Policy::augment_args(clap::Command::new("policy")),
         crate::snapshot::Snapshots::augment_args(clap::Command::new("snapshot")),
         crate::restore::RestoreArgs::augment_args(clap::Command::new("restore")),
         crate::transfer::export::Export::augment_args(clap::Command::new("export")),
         crate::transfer::import::Import::augment_args(clap::Command::new("import")),
+        crate::opentsdb::OpenTsdb::augment_args(clap::Command::new("opentsdb")),
         crate::test_promql::Test::augment_args(clap::Command::new("test")),
     ] {
         for what in command.get_subcommands().chain([&command]) {
@@ -122,8 +128,9 @@ fn every_flag_is_documented_and_no_other() {
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
     let text = std::fs::read_to_string(path).unwrap();
-    let is_end = |c: char| !c.is_ascii_lowercase() && c != '-';
+    let is_end = |c: char| !c.is_ascii_lowercase() && c != '-' && c != '.';
     let words = text.split(is_end).filter(|word| word.starts_with("--"));
+    let words = words.map(|word| word.trim_end_matches('.'));
     let documented: BTreeSet<String> = words
         .filter(|word| word.len() > 3 && *word != "--help" && !word.starts_with("---"))
         .map(str::to_owned)

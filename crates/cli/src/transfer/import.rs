@@ -3,34 +3,37 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
-use clap::Args;
-use reqwest::Method;
+use clap::{Args, Subcommand};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde_json::{Value, json};
 
 use super::chunks::{Chunk, Chunks, InputFormat, plain};
+use super::opentsdb::OpentsdbImport;
 use super::progress::Progress;
 use super::state_file::{StateFile, sibling_path};
+use super::upload::upload;
 use crate::WrongUsage;
-use crate::remote::{Body, Connection, ServerArgs};
-
-/// How long requests to a server that is busy or gone are retried.
-const PATIENCE: Duration = Duration::from_secs(300);
-const PAUSE: Duration = Duration::from_secs(2);
+use crate::remote::{Connection, ServerArgs};
 
 /// Store the content of a file in a server
 ///
 /// Takes what export writes, lines of JSON from elsewhere, and Prometheus' text format with
 /// timestamps; the first bytes say which, and whether it is compressed with gzip or zstd.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub(crate) struct Import {
+    #[command(subcommand)]
+    source: Option<ImportFrom>,
+
     /// The file to read; - for standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required = true)]
+    file: Option<PathBuf>,
 
     /// Go on where FILE.progress says that the last import of the file was
     #[arg(long)]
@@ -56,6 +59,12 @@ pub(crate) struct Import {
     server: ServerArgs,
 }
 
+/// What other programs have.
+#[derive(Subcommand)]
+enum ImportFrom {
+    Opentsdb(OpentsdbImport),
+}
+
 const EXAMPLES: &str = "\
 Examples:
   icecore import all.native
@@ -69,20 +78,26 @@ impl Import {
             .enable_all()
             .build()
             .context("cannot start the async runtime")?;
-        runtime.block_on(self.import())
+        match self.source {
+            Some(ImportFrom::Opentsdb(import)) => runtime.block_on(import.import()),
+            None => runtime.block_on(self.import()),
+        }
     }
 
     async fn import(self) -> anyhow::Result<()> {
+        let Some(path) = &self.file else {
+            bail!(WrongUsage("FILE is missing".into()));
+        };
         let connection = self.server.connect()?;
-        let from_stdin = self.file.as_os_str() == "-";
+        let from_stdin = path.as_os_str() == "-";
         if from_stdin && self.resume {
             bail!(WrongUsage("--resume needs a file".into()));
         }
-        let shown = self.file.display();
+        let shown = path.display();
         let (source, file_bytes): (Box<dyn Read + Send>, u64) = if from_stdin {
             (Box::new(std::io::stdin()), 0)
         } else {
-            let file = File::open(&self.file);
+            let file = File::open(path);
             let file = file.with_context(|| format!("cannot read {shown}"))?;
             let bytes = file.metadata()?.len();
             (Box::new(file), bytes)
@@ -91,7 +106,7 @@ impl Import {
         let mut chunks = Chunks::open(plain, self.chunk_bytes)
             .with_context(|| format!("cannot read {shown}"))?;
         let state_file = StateFile::new(
-            sibling_path(&self.file, ".progress"),
+            sibling_path(path, ".progress"),
             json!({"bytes": file_bytes}),
         );
         if self.resume
@@ -162,35 +177,21 @@ impl Import {
         } else {
             tokio::task::spawn_blocking(move || zstd::bulk::compress(&chunk.bytes, 1)).await??
         };
-        let body = bytes::Bytes::from(body);
-        let began = Instant::now();
-        loop {
-            let mut request = connection.request(Method::POST, &self.path(form));
-            request = if plain {
-                request
-            } else {
-                request.header(CONTENT_ENCODING, "zstd")
-            };
-            if form == InputFormat::Text && self.openmetrics {
-                request = request.header(CONTENT_TYPE, "application/openmetrics-text");
-            }
-            let answered = connection.exchange(request.body(body.clone())).await;
-            let problem = match answered {
-                Ok(answer) if answer.status.is_success() => {
-                    let answer: Value = serde_json::from_slice(&answer.bytes)?;
-                    return Ok(answer["data"].clone());
-                }
-                Ok(answer) if !matches!(answer.status.as_u16(), 429 | 502..=504) => {
-                    return Err(refusal(&answer, connection, lines_before));
-                }
-                Ok(answer) => refusal(&answer, connection, lines_before),
-                Err(error) => error,
-            };
-            if began.elapsed() >= PATIENCE {
-                return Err(problem);
-            }
-            tokio::time::sleep(PAUSE).await;
+        let mut headers = Vec::new();
+        if !plain {
+            headers.push((CONTENT_ENCODING, "zstd"));
         }
+        if form == InputFormat::Text && self.openmetrics {
+            headers.push((CONTENT_TYPE, "application/openmetrics-text"));
+        }
+        upload(
+            connection,
+            &self.path(form),
+            &headers,
+            body.into(),
+            lines_before,
+        )
+        .await
     }
 
     fn path(&self, form: InputFormat) -> String {
@@ -220,34 +221,6 @@ impl Import {
     }
 }
 
-/// What the server says is wrong. It counts lines from the beginning of the chunk.
-fn refusal(answer: &Body, connection: &Connection, lines_before: u64) -> anyhow::Error {
-    let json: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
-    let message = json["error"].as_str().unwrap_or("no reason given");
-    let reasons = json["data"]["rejected"].as_array().into_iter().flatten();
-    let reasons = reasons.filter_map(|rejected| rejected["reason"].as_str());
-    let all: Vec<String> = std::iter::once(message)
-        .chain(reasons)
-        .map(|text| in_file(text, lines_before))
-        .collect();
-    anyhow!(
-        "{} answered {}: {}",
-        connection.server(),
-        answer.status,
-        all.join("; ")
-    )
-}
-
-/// `line 3: …` of a chunk, with the number that the line has in the file.
-fn in_file(text: &str, lines_before: u64) -> String {
-    let moved = text.strip_prefix("line ").and_then(|rest| {
-        let (number, rest) = rest.split_once(':')?;
-        let number: u64 = number.parse().ok()?;
-        Some(format!("line {}:{rest}", number + lines_before))
-    });
-    moved.unwrap_or_else(|| text.to_owned())
-}
-
 /// What the server did not store, all chunks together.
 #[derive(Default)]
 struct Rejections(Vec<(String, u64)>);
@@ -274,17 +247,5 @@ impl Rejections {
         for (reason, count) in &self.0 {
             eprintln!("icecore: warning: {count} not stored: {reason}");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_have_their_numbers_in_the_file() {
-        assert_eq!(in_file("line 3: no metric", 100), "line 103: no metric");
-        assert_eq!(in_file("line x: y", 1), "line x: y");
-        assert_eq!(in_file("full", 1), "full");
     }
 }

@@ -269,7 +269,7 @@ impl Line {
             listening: None,
             streams: Arc::default(),
         };
-        line.mend();
+        line.repair();
         line
     }
 
@@ -277,7 +277,7 @@ impl Line {
         self.address
     }
 
-    pub(crate) fn mend(&mut self) {
+    pub(crate) fn repair(&mut self) {
         let listener = TcpListener::bind(self.address).expect("the port was free");
         let (to, streams) = (self.to, Arc::clone(&self.streams));
         let stopped = Arc::new(AtomicBool::new(false));
@@ -336,7 +336,7 @@ pub(crate) fn an_unreachable_store_is_waited_for(
     acknowledged(&mut writers, &served);
     line.cut();
     fails_and_says(&mut writers, &served, "error sending request");
-    line.mend();
+    line.repair();
     recovers(&mut writers, &served);
     served.kill();
     let mut served = patient(serve(line.address(), "log-2")).start();

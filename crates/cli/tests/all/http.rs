@@ -21,7 +21,7 @@ pub(crate) struct Client {
 
 pub(crate) struct Response {
     pub(crate) status: u16,
-    headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -77,7 +77,8 @@ impl Client {
         let mut sent = head.into_bytes();
         sent.extend_from_slice(body);
         connection.get_mut().write_all(&sent)?;
-        let response = read_response(&mut connection).map_err(|e| name_hangs(e, self.patience))?;
+        let response = read_response(&mut connection, method == "HEAD");
+        let response = response.map_err(|e| name_hangs(e, self.patience))?;
         if !matches!(response.header("connection"), Some(value) if value.eq_ignore_ascii_case("close"))
         {
             self.connection = Some(connection);
@@ -132,7 +133,7 @@ fn name_hangs(error: io::Error, patience: Duration) -> io::Error {
     }
 }
 
-fn read_response(from: &mut impl BufRead) -> io::Result<Response> {
+fn read_response(from: &mut impl BufRead, is_head: bool) -> io::Result<Response> {
     let status_line = read_line(from)?;
     let status = status_line.split(' ').nth(1).and_then(|s| s.parse().ok());
     let status = status.ok_or_else(|| invalid(&format!("status line {status_line:?}")))?;
@@ -150,12 +151,15 @@ fn read_response(from: &mut impl BufRead) -> io::Result<Response> {
         headers,
         body: Vec::new(),
     };
+    if is_head || [204, 304].contains(&status) {
+        return Ok(response);
+    }
     if response.header("transfer-encoding").is_some() {
         read_chunks(from, &mut response.body)?;
     } else if let Some(length) = response.header("content-length") {
         let length: u64 = length.parse().map_err(|_| invalid("content length"))?;
         read_exactly(from, length, &mut response.body)?;
-    } else if status != 204 {
+    } else {
         from.read_to_end(&mut response.body)?;
     }
     Ok(response)

@@ -8,6 +8,7 @@
 
 mod architecture;
 mod crash;
+mod events;
 mod export;
 mod failing_store;
 mod fencing;
@@ -16,6 +17,8 @@ mod inspect;
 mod ledger;
 mod load;
 mod maintenance;
+mod opentsdb;
+mod opentsdb_transfer;
 mod otlp;
 mod policy;
 mod process;
@@ -29,6 +32,7 @@ mod scrape;
 mod served;
 mod snapshot;
 mod transfer;
+mod translate;
 mod web;
 
 use std::process::{Command, Output};

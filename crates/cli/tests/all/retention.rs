@@ -99,47 +99,104 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-#[test]
-fn answers_survive_a_kill_at_each_step() {
-    let workplace = Workplace::new();
-    let now_s = now_s();
-    let before = {
-        let mut served = serve(&workplace, "data").start();
-        let body = samples(now_s);
-        let imported = served.client().post("/api/v1/import", &[], body.as_bytes());
-        assert!(imported.unwrap().is_success());
-        let before = answers(&served, now_s);
-        served.terminate();
-        served.wait_exit(Duration::from_secs(60));
-        before
-    };
-    assert!(
-        before
-            .iter()
-            .all(|answer| answer[0]["values"].as_array().is_some())
-    );
-    for (at, end) in ENDS.iter().enumerate() {
-        let name = format!("data{at}");
-        copy(&workplace.path("data"), &workplace.path(&name));
-        let policy = ["--retention", "default"];
-        let killed = serve(&workplace, &name).flags(policy);
+/// A policy that keeps raw samples of one series for longer than those of the other, and merges
+/// what comes late.
+const LONGER: &str = "{levels: [{resolution: raw, retain: 7d}, {resolution: 5m, retain: 90d}, \
+     {resolution: 1h, retain: 365d}], late_data: merge, \
+     overrides: [{match: '{__name__=\"temperature\"}', raw: 60d}]}";
+
+/// The places where the process ends when it moves series that are kept for longer, and when it
+/// merges late samples: before and after each write.
+const REMNANT_ENDS: [&str; 2] = ["remnant.commit", "cull.committed"];
+const MERGE_ENDS: [&str; 4] = [
+    "merge.write",
+    "merge.written",
+    "merge.write:2",
+    "merge.committed",
+];
+
+/// What is checked after a kill and all that follows it.
+struct Killed<'t> {
+    workplace: &'t Workplace,
+    /// The store that is copied for each kill.
+    store: &'t str,
+    policy: &'t str,
+    now_s: i64,
+    before: &'t [Json],
+}
+
+impl Killed<'_> {
+    /// Ends the process at a place; the next one gives the same answers, before and after it has
+    /// done the rest. Returns it.
+    fn survives(&self, end: &str) -> TestServer {
+        let name = format!("{}-{}", self.store, end.replace([':', '.'], "-"));
+        copy(
+            &self.workplace.path(self.store),
+            &self.workplace.path(&name),
+        );
+        let policy = ["--retention", self.policy];
+        let killed = serve(self.workplace, &name).flags(policy);
         let mut killed = killed.env(FAIL_POINT_VARIABLE, end).start();
         let report = run_maintenance(&killed);
         assert!(report.is_none(), "{end} was not reached: {report:?}");
         killed.wait_exit(Duration::from_secs(60));
 
-        let mut served = serve(&workplace, &name).flags(policy).start();
-        assert_eq!(answers(&served, now_s), before, "after {end}");
+        let served = serve(self.workplace, &name).flags(policy).start();
+        assert_eq!(answers(&served, self.now_s), self.before, "after {end}");
         let report = run_maintenance(&served).expect("nothing ends it");
         assert_eq!(report["skipped"], Json::Array(Vec::new()), "{report}");
-        assert_eq!(
-            answers(&served, now_s),
-            before,
-            "after {end}, and all was done"
-        );
-        let status = served.client().get("/api/v1/status/maintenance").unwrap();
-        let status: Json = serde_json::from_slice(&status.body).unwrap();
-        let status = &status["data"];
+        let done = answers(&served, self.now_s);
+        assert_eq!(done, self.before, "after {end}, and all was done");
+        served
+    }
+
+    /// Ends a process, and finds nothing wrong with its store.
+    fn check(&self, mut served: TestServer, end: &str) {
+        let name = format!("{}-{}", self.store, end.replace([':', '.'], "-"));
+        served.terminate();
+        served.wait_exit(Duration::from_secs(60));
+        check_is_clean(self.workplace.path(&name), &SETTINGS);
+    }
+}
+
+fn status(served: &TestServer) -> Json {
+    let status = served.client().get("/api/v1/status/maintenance").unwrap();
+    let status: Json = serde_json::from_slice(&status.body).unwrap();
+    status["data"].clone()
+}
+
+fn import(served: &TestServer, body: &str) {
+    let imported = served.client().post("/api/v1/import", &[], body.as_bytes());
+    assert!(imported.unwrap().is_success());
+}
+
+/// A store with samples, and the answers that it gives.
+fn imported(workplace: &Workplace, now_s: i64) -> Vec<Json> {
+    let mut served = serve(workplace, "data").start();
+    import(&served, &samples(now_s));
+    let before = answers(&served, now_s);
+    served.terminate();
+    served.wait_exit(Duration::from_secs(60));
+    let has_values = |answer: &Json| answer[0]["values"].as_array().is_some();
+    assert!(before.iter().all(has_values));
+    before
+}
+
+#[test]
+fn answers_survive_a_kill_at_each_step() {
+    let workplace = Workplace::new();
+    let now_s = now_s();
+    let before = imported(&workplace, now_s);
+    let killed = Killed {
+        workplace: &workplace,
+        store: "data",
+        policy: "default",
+        now_s,
+        before: &before,
+    };
+    for end in ENDS {
+        let served = killed.survives(end);
+        let status = status(&served);
         assert_eq!(
             (&status["waiting"], &status["keptBackCount"]),
             (&0.into(), &0.into())
@@ -151,8 +208,51 @@ fn answers_survive_a_kill_at_each_step() {
         assert!(
             culled_ms <= (now_s - 21 * DAY_S) * 1000 && culled_ms > (now_s - 41 * DAY_S) * 1000
         );
+        killed.check(served, end);
+    }
+}
+
+/// The same where some series are kept for longer, and where late samples are merged.
+#[test]
+fn what_is_kept_for_longer_and_what_comes_late_survive_a_kill() {
+    let workplace = Workplace::new();
+    let now_s = now_s();
+    let before = imported(&workplace, now_s);
+    let mut killed = Killed {
+        workplace: &workplace,
+        store: "data",
+        policy: LONGER,
+        now_s,
+        before: &before,
+    };
+    for end in REMNANT_ENDS {
+        let served = killed.survives(end);
+        let raw = status(&served)["levels"][0].clone();
+        assert!(raw["remnants"].as_i64() > Some(0), "{raw}");
+        killed.check(served, end);
+    }
+    // What comes late of both series, among them one of an hour that had nothing.
+    let late_before = {
+        let mut served = serve(&workplace, "data")
+            .flags(["--retention", LONGER])
+            .start();
+        run_maintenance(&served).expect("nothing ends it");
+        let times = [now_s - 44 * DAY_S + 7, now_s - 40 * DAY_S + 11];
+        let times = times.map(|time| (time * 1000).to_string()).join(",");
+        for name in ["requests_total", "temperature"] {
+            let metric = format!(r#"{{"__name__":"{name}"}}"#);
+            let late = format!(r#"{{"metric":{metric},"values":[7,9],"timestamps":[{times}]}}"#);
+            import(&served, &late);
+        }
+        let late = answers(&served, now_s);
+        assert_ne!(late, before, "they are seen");
         served.terminate();
         served.wait_exit(Duration::from_secs(60));
-        check_is_clean(workplace.path(&name), &SETTINGS);
+        late
+    };
+    killed.before = &late_before;
+    for end in MERGE_ENDS {
+        let served = killed.survives(end);
+        killed.check(served, end);
     }
 }

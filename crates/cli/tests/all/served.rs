@@ -120,6 +120,14 @@ impl TestServer {
         after.split_once("/-/ready")?.0.parse().ok()
     }
 
+    /// Where OpenTSDB is spoken, as it says when it listens.
+    pub(crate) fn opentsdb_address(&self) -> SocketAddr {
+        let log = self.log();
+        let said = log.split_once("(OpenTSDB; telnet ").map(|(_, after)| after);
+        let said = said.and_then(|after| after.split(',').next()?.parse().ok());
+        said.unwrap_or_else(|| panic!("it does not listen for OpenTSDB:\n{log}"))
+    }
+
     /// Waits until it says that it is ready. False when it ended before.
     pub(crate) fn wait_ready(&mut self) -> bool {
         let deadline = Instant::now() + START_PATIENCE;

@@ -36,7 +36,7 @@ fn lines() -> String {
     lines
 }
 
-fn start(workplace: &Workplace, name: &str) -> TestServer {
+pub(crate) fn start(workplace: &Workplace, name: &str) -> TestServer {
     let log = workplace.path(&format!("{name}.log"));
     Serve::new(workplace.path(name), log).start()
 }
@@ -59,12 +59,12 @@ fn command(served: &TestServer, arguments: &[&str]) -> std::process::Command {
     command
 }
 
-fn run(served: &TestServer, arguments: &[&str]) -> Output {
+pub(crate) fn run(served: &TestServer, arguments: &[&str]) -> Output {
     command(served, arguments).output().unwrap()
 }
 
 #[track_caller]
-fn succeeds(served: &TestServer, arguments: &[&str]) {
+pub(crate) fn succeeds(served: &TestServer, arguments: &[&str]) {
     let output = run(served, arguments);
     assert!(
         output.status.success(),
@@ -74,7 +74,7 @@ fn succeeds(served: &TestServer, arguments: &[&str]) {
 }
 
 /// Runs a command and kills it when a file is there. It may have ended before, which is as good.
-fn killed_when(served: &TestServer, arguments: &[&str], file: &Path) {
+pub(crate) fn killed_when(served: &TestServer, arguments: &[&str], file: &Path) {
     let mut command = command(served, arguments);
     let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -232,6 +232,11 @@ impl RetentionPolicy {
             && (self.levels.iter()).any(|level| level.resolution >= resolution && is_kept(level))
     }
 
+    /// Whether a class keeps a level for longer than the series do that no override matches.
+    pub fn outlives(&self, class: RetentionClass, resolution: Resolution) -> bool {
+        self.retain(class, resolution) > self.retain(RetentionClass::DEFAULT, resolution)
+    }
+
     /// The longest that any class keeps a level.
     pub fn longest(&self, resolution: Resolution) -> Retention {
         let retained = self.classes().map(|class| self.retain(class, resolution));

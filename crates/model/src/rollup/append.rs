@@ -1,67 +1,131 @@
 //! Columns of windows: one bucket after the other, without some of them.
 
+use std::convert::Infallible;
+
 use super::{WindowColumns, WindowFields};
 use crate::TimeColumn;
 
-impl WindowColumns {
-    /// Windows of parts that follow each other in time. What only some of the parts have is left
-    /// out. Starts that equal `like` share its memory: series are mostly kept alike.
-    pub fn concat(parts: Vec<Self>, like: &TimeColumn) -> Self {
-        let mut parts = parts.into_iter().filter(|part| !part.is_empty());
-        let Some(mut all) = parts.next() else {
-            return Self::default();
-        };
-        let rest: Vec<Self> = parts.collect();
-        if rest.is_empty() {
-            return all;
+/// Windows of parts that follow each other in time, put together. What only some of the parts have
+/// is left out.
+#[derive(Debug, Default)]
+pub struct JoinedWindows {
+    /// All but the starts.
+    columns: WindowColumns,
+    starts: Vec<i64>,
+}
+
+impl JoinedWindows {
+    /// For about so many windows.
+    pub fn with_capacity(windows: usize) -> Self {
+        Self {
+            columns: WindowColumns::default(),
+            starts: Vec::with_capacity(windows),
         }
-        let common =
-            |fields: WindowFields, part: &Self| fields.without(fields.without(part.fields));
-        all.fields = rest.iter().fold(all.fields, common);
-        let windows = all.len() + rest.iter().map(Self::len).sum::<usize>();
-        let mut starts = Vec::with_capacity(windows);
-        starts.extend_from_slice(&all.starts);
-        for part in rest {
-            starts.extend_from_slice(&part.starts);
-            all.extend(part, windows);
-        }
-        all.starts = if starts[..] == like[..] {
-            like.clone()
-        } else {
-            starts.into()
-        };
-        all
     }
 
-    /// Appends all columns but the starts. There will be so many windows.
-    fn extend(&mut self, after: Self, windows: usize) {
-        let join = Join {
-            fields: self.fields,
-            windows,
+    /// Appends windows that have these fields. `push_starts` appends when they begin, `push` their
+    /// columns: those of the fields that it finds there, as many as there are starts. When it
+    /// fails, nothing more can be done with the windows.
+    pub fn append_with<E>(
+        &mut self,
+        fields: WindowFields,
+        push_starts: impl FnOnce(&mut Vec<i64>),
+        push: impl FnOnce(&[i64], &mut WindowColumns) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let from = self.starts.len();
+        push_starts(&mut self.starts);
+        if self.starts.len() == from {
+            return Ok(());
+        }
+        let columns = &mut self.columns;
+        if from == 0 {
+            columns.fields = fields;
+            columns.reserve(self.starts.capacity());
+        } else {
+            let common = columns.fields.without(columns.fields.without(fields));
+            columns.keep_fields(common);
+        }
+        push(&self.starts[from..], columns)
+    }
+
+    /// Appends windows that are columns already.
+    pub fn append(&mut self, part: WindowColumns) {
+        let (fields, starts) = (part.fields, part.starts.clone());
+        let push_starts = |all: &mut Vec<i64>| all.extend_from_slice(&starts);
+        let Ok(()) = self.append_with(fields, push_starts, |_, columns| {
+            columns.extend_from(part);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// When the windows begin.
+    pub fn starts(&self) -> &[i64] {
+        &self.starts
+    }
+
+    /// The windows. Starts that equal `like` share its memory: series are mostly kept alike.
+    pub fn finish(mut self, like: &TimeColumn) -> WindowColumns {
+        self.columns.starts = if self.starts[..] == like[..] {
+            like.clone()
+        } else {
+            self.starts.into()
         };
-        self.edges.extend(after.edges);
-        self.ends_stale.extend(after.ends_stale);
-        join.columns(WindowFields::COUNTS, &mut self.numbers, after.numbers);
-        join.columns(WindowFields::COUNTS, &mut self.nans, after.nans);
-        join.columns(WindowFields::FIRST, &mut self.first_ms, after.first_ms);
-        join.columns(WindowFields::FIRST, &mut self.first, after.first);
-        join.columns(WindowFields::LAST, &mut self.last_ms, after.last_ms);
-        join.columns(WindowFields::LAST, &mut self.last, after.last);
-        join.columns(WindowFields::SUM, &mut self.sum, after.sum);
-        join.columns(WindowFields::MIN, &mut self.min, after.min);
-        join.columns(WindowFields::MAX, &mut self.max, after.max);
-        join.columns(WindowFields::M2, &mut self.m2, after.m2);
-        join.columns(
-            WindowFields::CORRECTION,
-            &mut self.correction,
-            after.correction,
-        );
-        join.columns(WindowFields::RESETS, &mut self.resets, after.resets);
-        join.columns(WindowFields::CHANGES, &mut self.changes, after.changes);
+        self.columns
     }
 }
 
 impl WindowColumns {
+    /// Makes room for so many windows in the columns of its fields.
+    fn reserve(&mut self, windows: usize) {
+        self.edges.reserve_exact(windows);
+        self.ends_stale.reserve_exact(windows);
+        let fields = self.fields;
+        let of_fields = |field: &WindowFields| fields.contains(*field);
+        for (_, column) in self.counts().into_iter().filter(|(of, _)| of_fields(of)) {
+            column.reserve_exact(windows);
+        }
+        for (_, column) in self.times().into_iter().filter(|(of, _)| of_fields(of)) {
+            column.reserve_exact(windows);
+        }
+        for (_, column) in self.values().into_iter().filter(|(of, _)| of_fields(of)) {
+            column.reserve_exact(windows);
+        }
+    }
+
+    /// Leaves out the columns that are not of these fields.
+    fn keep_fields(&mut self, fields: WindowFields) {
+        if self.fields == fields {
+            return;
+        }
+        self.fields = fields;
+        let is_gone = |field: &WindowFields| !fields.contains(*field);
+        for (_, column) in self.counts().into_iter().filter(|(of, _)| is_gone(of)) {
+            column.clear();
+        }
+        for (_, column) in self.times().into_iter().filter(|(of, _)| is_gone(of)) {
+            column.clear();
+        }
+        for (_, column) in self.values().into_iter().filter(|(of, _)| is_gone(of)) {
+            column.clear();
+        }
+    }
+
+    /// Appends the columns of its fields, which `part` has, but not the starts.
+    fn extend_from(&mut self, mut part: Self) {
+        part.keep_fields(self.fields);
+        self.edges.append(&mut part.edges);
+        self.ends_stale.append(&mut part.ends_stale);
+        for ((_, column), (_, more)) in self.counts().into_iter().zip(part.counts()) {
+            column.append(more);
+        }
+        for ((_, column), (_, more)) in self.times().into_iter().zip(part.times()) {
+            column.append(more);
+        }
+        for ((_, column), (_, more)) in self.values().into_iter().zip(part.values()) {
+            column.append(more);
+        }
+    }
+
     /// Leaves out the windows whose start is not to be kept.
     pub fn retain(&mut self, keep: impl Fn(i64) -> bool) {
         let kept: Vec<bool> = self.starts.iter().map(|start| keep(*start)).collect();
@@ -72,28 +136,44 @@ impl WindowColumns {
         self.starts = starts.map(|(start, _)| *start).collect();
         retain(&mut self.edges, &kept);
         retain(&mut self.ends_stale, &kept);
-        for column in [
-            &mut self.numbers,
-            &mut self.nans,
-            &mut self.resets,
-            &mut self.changes,
-        ] {
+        for (_, column) in self.counts() {
             retain(column, &kept);
         }
-        for column in [&mut self.first_ms, &mut self.last_ms] {
+        for (_, column) in self.times() {
             retain(column, &kept);
         }
-        for column in [
-            &mut self.first,
-            &mut self.last,
-            &mut self.sum,
-            &mut self.min,
-            &mut self.max,
-            &mut self.m2,
-            &mut self.correction,
-        ] {
+        for (_, column) in self.values() {
             retain(column, &kept);
         }
+    }
+
+    /// Columns of numbers of something, with what they belong to.
+    fn counts(&mut self) -> [(WindowFields, &mut Vec<u64>); 4] {
+        [
+            (WindowFields::COUNTS, &mut self.numbers),
+            (WindowFields::COUNTS, &mut self.nans),
+            (WindowFields::RESETS, &mut self.resets),
+            (WindowFields::CHANGES, &mut self.changes),
+        ]
+    }
+
+    fn times(&mut self) -> [(WindowFields, &mut Vec<i64>); 2] {
+        [
+            (WindowFields::FIRST, &mut self.first_ms),
+            (WindowFields::LAST, &mut self.last_ms),
+        ]
+    }
+
+    fn values(&mut self) -> [(WindowFields, &mut Vec<f64>); 7] {
+        [
+            (WindowFields::FIRST, &mut self.first),
+            (WindowFields::LAST, &mut self.last),
+            (WindowFields::SUM, &mut self.sum),
+            (WindowFields::MIN, &mut self.min),
+            (WindowFields::MAX, &mut self.max),
+            (WindowFields::M2, &mut self.m2),
+            (WindowFields::CORRECTION, &mut self.correction),
+        ]
     }
 }
 
@@ -102,28 +182,17 @@ fn retain<T>(column: &mut Vec<T>, kept: &[bool]) {
     column.retain(|_| kept.next() == Some(&true));
 }
 
-/// How columns are joined: which all parts have, and how long they become.
-struct Join {
-    fields: WindowFields,
-    windows: usize,
-}
-
-impl Join {
-    fn columns<T>(&self, field: WindowFields, column: &mut Vec<T>, after: Vec<T>) {
-        if self.fields.contains(field) {
-            column.reserve_exact(self.windows.saturating_sub(column.len()));
-            column.extend(after);
-        } else {
-            column.clear();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Resolution, roll_up};
     use super::*;
     use crate::HOUR_MS;
+
+    fn concat(parts: Vec<WindowColumns>, like: &TimeColumn) -> WindowColumns {
+        let mut joined = JoinedWindows::with_capacity(like.len());
+        parts.into_iter().for_each(|part| joined.append(part));
+        joined.finish(like)
+    }
 
     #[test]
     fn joined_columns_are_those_of_all_windows() {
@@ -144,19 +213,19 @@ mod tests {
                     WindowColumns::from_windows(rest, right),
                 ]
             };
-            let joined = WindowColumns::concat(parts(first, last), &TimeColumn::default());
+            let joined = concat(parts(first, last), &TimeColumn::default());
             assert_eq!(joined, WindowColumns::from_windows(&windows, right));
             assert_eq!(joined.starts[6], 6 * HOUR_MS);
-            let again = WindowColumns::concat(parts(first, last), &joined.starts);
+            let again = concat(parts(first, last), &joined.starts);
             assert_eq!(again, joined);
             assert_eq!(again.starts.identity(), joined.starts.identity());
-            let fewer = WindowColumns::concat(parts(&first[1..], last), &joined.starts);
+            let fewer = concat(parts(&first[1..], last), &joined.starts);
             assert_eq!(fewer, WindowColumns::from_windows(&windows[1..], right));
         }
         let all = WindowColumns::from_windows(&windows, lean);
         let parts = vec![all.clone(), WindowColumns::default()];
-        assert_eq!(WindowColumns::concat(parts, &TimeColumn::default()), all);
-        let nothing = WindowColumns::concat(Vec::new(), &all.starts);
+        assert_eq!(concat(parts, &TimeColumn::default()), all);
+        let nothing = concat(Vec::new(), &all.starts);
         assert!(nothing.is_empty());
     }
 

@@ -24,6 +24,7 @@ mod resolution;
 mod window;
 
 pub use aggregate::Aggregate;
+pub use append::JoinedWindows;
 pub use bucket_size::{rolled_size, rolled_sizes};
 pub use columns::{Segment, WindowColumns, WindowFields};
 pub use ends::{last_histogram_positions, last_positions, unite_ends};
@@ -32,5 +33,5 @@ pub use histogram::{
     roll_up_histograms,
 };
 pub use late::SeriesWindows;
-pub use resolution::{Resolution, RollupChoice};
+pub use resolution::{OffGrid, Permission, Resolution, RollupChoice};
 pub use window::{Edge, Window, WindowBuilder, roll_up, roll_up_windows};

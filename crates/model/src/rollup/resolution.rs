@@ -99,6 +99,19 @@ pub struct RollupChoice {
     pub is_exact: bool,
     /// No level coarser than this is read, whatever there is.
     pub max_ms: Option<i64>,
+    pub off_grid: OffGrid,
+}
+
+/// When levels are read on whose grid start, step or range of a selection do not lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OffGrid {
+    /// Also where there are finer ones, if windows are short enough for it not to matter much.
+    #[default]
+    Short,
+    /// Where nothing finer is left.
+    Fallback,
+    /// Where nothing finer is left, and only if no level lies on the grid of the selection.
+    LastResort,
 }
 
 impl RollupChoice {
@@ -118,37 +131,80 @@ impl RollupChoice {
         if self.max_ms.is_some() {
             return true;
         }
-        let on_grid = [self.start_ms, self.step_ms, self.range_ms]
-            .iter()
-            .all(|time| time.rem_euclid(width) == 0);
-        let needed = if on_grid { width } else { 5 * width };
+        if self.is_on_grid(resolution) {
+            return self.is_as_wide_as(width);
+        }
+        self.off_grid == OffGrid::Short && self.is_as_wide_as(5 * width)
+    }
+
+    /// Whether the selection begins and ends where windows do.
+    pub fn is_on_grid(&self, resolution: Resolution) -> bool {
+        let width = resolution.ms().max(1);
+        let times = [self.start_ms, self.step_ms, self.range_ms];
+        times.iter().all(|time| time.rem_euclid(width) == 0)
+    }
+
+    fn is_as_wide_as(&self, width: i64) -> bool {
         let spacing = if self.step_ms == 0 {
             self.range_ms
         } else {
             self.step_ms
         };
-        needed <= spacing && (self.range_ms == 0 || needed <= self.range_ms)
+        width <= spacing && (self.range_ms == 0 || width <= self.range_ms)
+    }
+
+    /// The same choice among these levels, the rolled ones that a store has: what is a last resort
+    /// is decided by all of them.
+    pub fn among(&self, levels: impl IntoIterator<Item = Resolution>) -> Permission {
+        let mut levels = levels.into_iter().filter(|level| !level.is_raw());
+        Permission {
+            choice: *self,
+            on_grid_only: self.off_grid == OffGrid::LastResort
+                && levels.any(|level| self.is_on_grid(level)),
+        }
     }
 
     /// Whether every level that another choice prefers is preferred by this one, too.
     pub fn prefers_all_of(&self, other: &Self) -> bool {
         self.max_ms == other.max_ms
+            && self.off_grid == other.off_grid
             && Resolution::all().all(|level| self.prefers(level) || !other.prefers(level))
     }
 
+    /// Whether evaluations are rounded down to the grid of their level, so that ranges begin up to
+    /// a window earlier. Who reads levels off the grid at need only, takes windows where they are.
+    pub fn rounds_down(&self) -> bool {
+        self.off_grid == OffGrid::Short
+    }
+
     /// Where to begin to read for a selection from `start_ms`; `level_at` is the level of a moment.
-    /// Queries round evaluations down to the grid of their level, so their ranges begin up to a
-    /// window earlier.
     pub fn read_start(&self, start_ms: i64, level_at: impl Fn(i64) -> Resolution) -> i64 {
+        if !self.rounds_down() {
+            return level_at(start_ms).floor(start_ms);
+        }
         // Selectors with different times may share a selection, so the first evaluation may lie
         // later than the one that reads from the start.
         let width = level_at(start_ms).ms().max(level_at(self.start_ms).ms());
         start_ms.saturating_sub((width - 1).max(0))
     }
 
-    /// Whether a level may be read at all.
-    pub fn permits(&self, resolution: Resolution) -> bool {
+    /// Whether a level is not too coarse to be read.
+    fn permits(&self, resolution: Resolution) -> bool {
         self.max_ms.is_none_or(|max| resolution.ms() <= max)
+    }
+}
+
+/// Which of the levels of a store may be read at all.
+#[derive(Clone, Copy, Debug)]
+pub struct Permission {
+    choice: RollupChoice,
+    on_grid_only: bool,
+}
+
+impl Permission {
+    pub fn permits(&self, resolution: Resolution) -> bool {
+        let on_grid = !self.on_grid_only || self.choice.is_on_grid(resolution);
+        self.choice.permits(resolution) && (resolution.is_raw() || on_grid)
     }
 }
 
@@ -177,7 +233,7 @@ mod tests {
             step_ms,
             range_ms,
             is_exact: true,
-            max_ms: None,
+            ..RollupChoice::default()
         };
         let hour = Resolution::HOUR;
         // On the grid: as wide as step and range.
@@ -209,6 +265,40 @@ mod tests {
     }
 
     #[test]
+    fn what_is_off_the_grid_is_read_where_nothing_else_is() {
+        let choice = |off_grid| RollupChoice {
+            step_ms: 6 * HOUR_MS + 1,
+            range_ms: 6 * HOUR_MS + 1,
+            is_exact: true,
+            off_grid,
+            ..RollupChoice::default()
+        };
+        let hour = Resolution::HOUR;
+        assert!(choice(OffGrid::Short).prefers(hour));
+        for off_grid in [OffGrid::Fallback, OffGrid::LastResort] {
+            let choice = choice(off_grid);
+            assert!(!choice.prefers(hour) && choice.prefers(Resolution::RAW));
+            assert!(choice.among([hour]).permits(hour));
+        }
+        let half_hours = |off_grid| RollupChoice {
+            step_ms: HOUR_MS / 2,
+            range_ms: HOUR_MS / 2,
+            ..choice(off_grid)
+        };
+        let five = Resolution::FIVE_MINUTES;
+        assert!(
+            half_hours(OffGrid::Fallback)
+                .among([five, hour])
+                .permits(hour)
+        );
+        let last = half_hours(OffGrid::LastResort);
+        assert!(last.prefers(five) && !last.among([five, hour]).permits(hour));
+        assert!(last.among([five, hour]).permits(five));
+        assert!(last.among([hour]).permits(hour));
+        assert!(last.among([five]).permits(Resolution::RAW));
+    }
+
+    #[test]
     fn rounding_reads_a_window_more() {
         let choice = RollupChoice {
             start_ms: 10 * HOUR_MS + 7,
@@ -224,6 +314,11 @@ mod tests {
         let start = 9 * HOUR_MS + 8;
         assert_eq!(choice.read_start(start, level_at), 8 * HOUR_MS + 9);
         assert_eq!(choice.read_start(10 * HOUR_MS, level_at), 10 * HOUR_MS);
+        let whole_windows = RollupChoice {
+            off_grid: OffGrid::Fallback,
+            ..choice
+        };
+        assert_eq!(whole_windows.read_start(start, level_at), 9 * HOUR_MS);
     }
 
     #[test]

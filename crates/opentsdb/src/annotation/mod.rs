@@ -99,7 +99,7 @@ impl Annotation {
         json
     }
 
-    fn decode(tsuid: Option<Tsuid>, json: &str) -> Option<Self> {
+    pub(crate) fn decode(tsuid: Option<Tsuid>, json: &str) -> Option<Self> {
         let json = Json::parse(json).ok()?;
         Some(Self {
             tsuid,

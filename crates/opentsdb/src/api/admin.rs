@@ -44,9 +44,10 @@ pub(super) fn version_page(request: &Request) -> Result<Response, Error> {
     Ok(Response::text(version::text()))
 }
 
-pub(super) fn drop_caches(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
+pub(super) async fn drop_caches(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     allow(request, &[Method::GET, Method::DELETE])?;
     tsd.series_cache.clear();
+    tsd.label_names.forget().await;
     let fields = [("status", "200"), ("message", "Caches dropped")];
     Ok(Response::json(object(fields)))
 }

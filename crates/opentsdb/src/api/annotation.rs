@@ -76,7 +76,10 @@ type EditKey = (Option<Tsuid>, i64);
 fn changes(tsd: &Tsd, edited: &Edited) -> Vec<CatalogChange> {
     let widths = tsd.config.uid_widths;
     let notes = edited.values();
-    notes.map(|note| annotation::stored(note, widths)).collect()
+    let mut changes: Vec<_> = notes.map(|note| annotation::stored(note, widths)).collect();
+    let tsuids = edited.values().filter_map(|note| note.tsuid.as_ref());
+    tsuids.for_each(|tsuid| tsd.uids.push_unsettled_of(tsuid, &mut changes));
+    changes
 }
 
 /// Creates or changes an annotation; `None` if there is nothing to change.

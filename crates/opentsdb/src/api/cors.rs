@@ -15,6 +15,12 @@ pub(super) enum Cors {
 }
 
 impl Cors {
+    /// Where answers depend on the origin, caches must not give one origin that of another.
+    pub(super) fn vary(config: &Config) -> Option<(HeaderName, String)> {
+        let depends = !config.cors_domains.is_empty();
+        depends.then(|| (header::VARY, header::ORIGIN.to_string()))
+    }
+
     pub(super) fn of(config: &Config, request: &Request) -> Result<Self, Error> {
         let origin = request.headers.get(header::ORIGIN);
         let origin = origin.and_then(|origin| origin.to_str().ok());

@@ -40,14 +40,24 @@ const WHOLE_BODY_BYTES: usize = 8 << 10;
 /// Answers one request.
 pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
     tsd.counters.http_requests.add(1);
-    if !tsd.config.enable_chunked && request.body.len() > WHOLE_BODY_BYTES {
-        return pages::chunked();
+    let body_len = request.body.len();
+    if body_len > WHOLE_BODY_BYTES {
+        let max = tsd.config.max_chunk;
+        if !tsd.config.enable_chunked {
+            return pages::chunked();
+        }
+        if body_len > max {
+            let message =
+                format!("The body has {body_len} bytes, tsd.http.request.max_chunk is {max}");
+            return error(&Error::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+        }
     }
     let mut response = match Cors::of(&tsd.config, request) {
         Err(error) => Response::error(&error),
         Ok(Cors::Allowed(headers)) if request.method == Method::OPTIONS => {
             let mut response = Response::new(StatusCode::OK, "", Vec::new());
             response.headers = headers;
+            response.headers.extend(Cors::vary(&tsd.config));
             return response;
         }
         Ok(cors) => {
@@ -58,6 +68,7 @@ pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
             response
         }
     };
+    response.headers.extend(Cors::vary(&tsd.config));
     if request.method == Method::HEAD {
         response.body = Vec::new();
     }
@@ -65,8 +76,8 @@ pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
 }
 
 async fn answer(tsd: &Tsd, request: &Request) -> Response {
-    let answer = match check_serializer(request) {
-        Ok(()) => route(tsd, request).await,
+    let answer = match check_serializer(request).and_then(|()| request.callback()) {
+        Ok(_) => route(tsd, request).await,
         Err(error) => Err(error),
     };
     answer.unwrap_or_else(|error| {
@@ -123,9 +134,15 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     if parts.first() != Some(&"query") {
         return dispatch(tsd, request, &parts).await;
     }
-    let mut running = tsd
+    let may_repeat = tsd.config.allow_simultaneous_duplicates || parts.len() > 1;
+    let running = tsd
         .query_log
-        .start(logged(tsd, request), || tsd.clock.elapsed_ms());
+        .start(logged(tsd, request), may_repeat, || tsd.clock.elapsed_ms());
+    let Some(mut running) = running else {
+        let remote = &request.remote;
+        let message = format!("Query is already executing for endpoint: {remote}");
+        return Err(Error::bad_request(message));
+    };
     let answer = dispatch(tsd, request, &parts).await;
     let status = answer.as_ref().map_or_else(|e| e.status, |r| r.status);
     let counters = &tsd.counters;
@@ -165,19 +182,13 @@ async fn dispatch(tsd: &Tsd, request: &Request, parts: &[&str]) -> Result<Respon
         ["aggregators", ..] | ["", "aggregators"] => admin::aggregators(request),
         ["config", "filters", ..] => admin::filters(request),
         ["config", ..] => admin::config(tsd, request),
-        ["dropcaches", ..] => admin::drop_caches(tsd, request),
+        ["dropcaches", ..] => admin::drop_caches(tsd, request).await,
         ["stats", rest @ ..] => admin::statistics(tsd, request, rest),
         ["version", ..] => admin::version(request),
         ["", ""] => Ok(pages::home()),
         ["", "favicon.ico"] => Ok(pages::favicon()),
         ["", "logs"] => Ok(pages::logs(request)),
-        ["", "q"]
-            if !["ascii", "json", "png"]
-                .iter()
-                .any(|format| request.flag(format)) =>
-        {
-            Ok(pages::graph(request))
-        }
+        ["", "q"] if !query::names_format(request) => Ok(pages::graph(request)),
         ["", "q"] => query::graph(tsd, request).await,
         ["", "s", ..] => pages::file(),
         ["", "stats"] => admin::statistics_page(tsd, request),
@@ -233,7 +244,69 @@ fn endpoint(path: &str) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use futures::executor::block_on;
+    use http::{HeaderMap, HeaderValue, header};
+    use icecore_model::ManualClock;
+
     use super::*;
+    use crate::config::Config;
+    use crate::testing::MemoryStore;
+
+    fn tsd(config: Config) -> Tsd {
+        let clock = Arc::new(ManualClock::at(0));
+        block_on(Tsd::open(config, MemoryStore::stores(), clock)).unwrap()
+    }
+
+    #[test]
+    fn caches_are_told_that_answers_depend_on_the_origin() {
+        let origins = Config {
+            cors_domains: vec!["http://a.example".into()],
+            ..Config::default()
+        };
+        for (config, expected) in [(origins, 1), (Config::default(), 0)] {
+            let tsd = tsd(config);
+            for (method, origin) in [
+                (Method::GET, "http://a.example"),
+                (Method::OPTIONS, "http://a.example"),
+                (Method::GET, "http://b.example"),
+                (Method::GET, ""),
+            ] {
+                let mut headers = HeaderMap::new();
+                headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+                let request = Request::new(method, "/api/version", headers, "".into());
+                let response = block_on(handle(&tsd, &request));
+                let vary = (header::VARY, "origin".to_owned());
+                let found = response.headers.iter().filter(|h| **h == vary).count();
+                assert_eq!(found, expected, "{request:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn callbacks_are_names_of_functions() {
+        let tsd = tsd(Config::default());
+        let get = |callback: &str| {
+            let target = format!("/api/aggregators?jsonp={callback}");
+            let request = Request::new(Method::GET, &target, HeaderMap::new(), "".into());
+            let Response { status, body, .. } = block_on(handle(&tsd, &request));
+            (status, String::from_utf8(body).unwrap())
+        };
+        let longest = "f".repeat(128);
+        for callback in ["cb", "a.b_$1", longest.as_str()] {
+            let (status, body) = get(callback);
+            assert_eq!(status, StatusCode::OK);
+            assert!(body.starts_with(&format!("{callback}([")), "{body}");
+        }
+        assert!(get("").1.starts_with('['));
+        let too_long = "f".repeat(129);
+        for callback in ["alert(1);f", "%3Cscript%3E", "f%0A", "%C3%A4", &too_long] {
+            let (status, body) = get(callback);
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{callback}");
+            assert!(body.starts_with(r#"{"error":{"code":400,"#), "{body}");
+        }
+    }
 
     #[test]
     fn paths_have_a_version_and_no_case() {

@@ -2,6 +2,8 @@
 
 use http::Method;
 
+use super::endpoint;
+
 /// What somebody must be allowed to do for a request to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -15,32 +17,27 @@ pub enum Purpose {
 
 /// What a request with this head is for. `target` is the path behind any prefix, with its query
 /// string. A query by POST may still ask in its body that what it finds be deleted.
+///
+/// The path is taken apart by the code that finds its endpoint: whatever is answered is judged as
+/// what it is.
 pub fn purpose(method: &Method, target: &str) -> Purpose {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let path = path.to_ascii_lowercase();
-    let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
-    parts.next_if(|part| *part == "api");
-    parts.next_if(|part| is_version(part));
-    let changes = changes(method, query);
-    match parts.next() {
-        Some("put" | "rollup" | "histogram") => Purpose::Write,
-        Some("query") if deletes(method, query) => Purpose::Delete,
-        Some("query" | "q") => Purpose::Query,
-        Some("uid")
-            if parts
-                .next()
-                .is_some_and(|part| part == "assign" || part == "rename") =>
-        {
+    // What has no endpoint is an error, which anybody may read.
+    let Ok(endpoint) = endpoint(path) else {
+        return Purpose::Read;
+    };
+    let parts: Vec<&str> = endpoint.split('/').collect();
+    match parts.as_slice() {
+        ["put" | "rollup" | "histogram", ..] | ["uid", "assign" | "rename", ..] => Purpose::Write,
+        // Without its caches the server is slow for a while, for everybody.
+        ["dropcaches", ..] | ["", "dropcaches", ..] => Purpose::Write,
+        ["uid" | "annotation" | "annotations" | "tree", ..] if changes(method, query) => {
             Purpose::Write
         }
-        Some("uid" | "annotation" | "annotations" | "tree") if changes => Purpose::Write,
+        ["query", ..] if deletes(method, query) => Purpose::Delete,
+        ["query", ..] | ["", "q", ..] => Purpose::Query,
         _ => Purpose::Read,
     }
-}
-
-fn is_version(part: &str) -> bool {
-    let number = part.strip_prefix('v').unwrap_or_default();
-    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether a request changes what it names: any verb but GET, also one that a parameter names.
@@ -80,9 +77,17 @@ mod tests {
             ),
             (
                 Method::GET,
-                "//api/query?method_%6fverride=delete",
+                "/api/query?method_%6fverride=delete",
                 Purpose::Delete,
             ),
+            // Versions that a number may be written as.
+            (Method::POST, "/api/v+1/put", Purpose::Write),
+            (Method::POST, "/api/v01/put", Purpose::Write),
+            (Method::POST, "/api/v2/put", Purpose::Read),
+            // These have no endpoint.
+            (Method::POST, "//api/put", Purpose::Read),
+            (Method::POST, "/put", Purpose::Read),
+            (Method::POST, "/api/%70ut", Purpose::Read),
             (Method::GET, "/api/uid/assign?metric=x", Purpose::Write),
             (Method::POST, "/api/uid/rename", Purpose::Write),
             (Method::GET, "/api/uid/uidmeta?uid=1", Purpose::Read),
@@ -99,6 +104,9 @@ mod tests {
             (Method::GET, "/api/tree/branch?treeid=1", Purpose::Read),
             (Method::GET, "/api/suggest?type=metrics", Purpose::Read),
             (Method::POST, "/api/search/lookup", Purpose::Read),
+            (Method::GET, "/api/dropcaches", Purpose::Write),
+            (Method::GET, "/api/v1/DropCaches", Purpose::Write),
+            (Method::GET, "/dropcaches", Purpose::Write),
             (Method::GET, "/", Purpose::Read),
         ] {
             assert_eq!(purpose(&method, target), expected, "{method} {target}");

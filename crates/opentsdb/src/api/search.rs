@@ -151,7 +151,7 @@ async fn find(tsd: &Tsd, lookup: &Lookup) -> Result<Vec<(Tsuid, SeriesName)>, Er
     }
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
     for series in found {
-        match series.tsuid(&tsd.uids) {
+        match series.settled_tsuid(&tsd.uids) {
             Some(tsuid) => known.push((tsuid, series)),
             None => unknown.push(series),
         }

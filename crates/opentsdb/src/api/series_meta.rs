@@ -103,7 +103,10 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
         }
     };
     meta.edit(edit, replaces);
-    records.write(vec![meta.stored(widths)]).await?;
+    let mut changes = vec![meta.stored(widths)];
+    tsd.uids.push_unsettled_of(&meta.tsuid, &mut changes);
+    records.write(changes.clone()).await?;
+    tsd.uids.committed(&changes);
     let mut out = String::new();
     push_meta(tsd, &meta, &mut out).await?;
     Ok(Response::json(out))

@@ -69,7 +69,11 @@ pub(super) async fn many(tsd: &Tsd, request: &Request, verb: &Method) -> Result<
             store(tsd, records, tree).await?;
             return Ok(Response::done());
         }
-        _ => return Err(unsupported()),
+        _ => {
+            let id = Fields::Parameters(request).number("treeId", "treeid")?;
+            find(tsd, id.unwrap_or(0))?;
+            return Err(unsupported());
+        }
     };
     let body = required_json(request)?;
     let rules = body.as_array();

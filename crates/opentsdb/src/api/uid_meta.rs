@@ -46,7 +46,10 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
     let meta = UidMeta::get(&tsd.records, kind, uid).await?;
     let mut meta = meta.unwrap_or_default();
     meta.edit(edit, replaces);
-    records.write(vec![meta.stored(kind, uid)]).await?;
+    let mut changes = vec![meta.stored(kind, uid)];
+    tsd.uids.push_unsettled(kind, uid, &mut changes);
+    records.write(changes.clone()).await?;
+    tsd.uids.committed(&changes);
     Ok(shown(tsd, kind, uid, &name, &meta))
 }
 

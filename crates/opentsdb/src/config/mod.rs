@@ -10,6 +10,8 @@ mod settings;
 
 use std::collections::BTreeMap;
 
+use icecore_model::ImpliedMatchers;
+
 pub use file::{ConfigFile, ConfigNote};
 
 /// Which requests are served (`tsd.mode`).
@@ -78,6 +80,9 @@ pub struct Config {
     pub rollups_agg_tag_key: String,
     pub rollups_raw_agg_tag_value: String,
     pub rollups_block_derived: bool,
+    /// The server's `query.exclude_aggregates`: whether series that were aggregated over tags are
+    /// left out of what does not name their tag. Where it is not set, they are if there may be any.
+    pub exclude_aggregates: Option<bool>,
     /// `tsd.core.histograms.config`: class name of a codec to its id
     pub histogram_codecs: Option<BTreeMap<String, u8>>,
     /// `tsd.rpc.telnet.return_errors`
@@ -86,6 +91,18 @@ pub struct Config {
     pub no_diediedie: bool,
     /// The name of this host in statistics; the original asks the system.
     pub host: String,
+}
+
+impl Config {
+    /// What selectors imply about rollups and pre-aggregates, those of other protocols, too.
+    pub fn implied_matchers(&self) -> ImpliedMatchers {
+        let implied = ImpliedMatchers::new(&self.rollups_agg_tag_key);
+        if self.exclude_aggregates.unwrap_or(self.rollups.is_some()) {
+            implied.without_aggregates(&self.rollups_raw_agg_tag_value)
+        } else {
+            implied
+        }
+    }
 }
 
 impl Default for Config {
@@ -125,6 +142,7 @@ impl Default for Config {
             rollups_agg_tag_key: "_aggregate".into(),
             rollups_raw_agg_tag_value: "RAW".into(),
             rollups_block_derived: true,
+            exclude_aggregates: None,
             histogram_codecs: None,
             telnet_return_errors: true,
             no_diediedie: false,

@@ -18,10 +18,11 @@ pub(crate) async fn exp(tsd: &Tsd, request: &Request) -> Result<Response, Error>
         return Err(Error::bad_request("Incoming data was null or empty"));
     }
     let query = ExpQuery::parse(&request.json()?)?;
-    let mut evaluation = Evaluation::new(tsd, &query).await?;
+    let mut evaluation = Evaluation::new(tsd, &query, &request.allowance).await?;
     let mut out = String::from("{\"outputs\":[");
     let mut is_first = true;
     for output in outputs(&query) {
+        request.allowance.check()?;
         let Some(table) = evaluation.table(&output.id)? else {
             continue;
         };
@@ -32,7 +33,7 @@ pub(crate) async fn exp(tsd: &Tsd, request: &Request) -> Result<Response, Error>
     out.push_str("],\"query\":");
     push_query(&mut out, &query);
     out.push('}');
-    Ok(Response::json(out))
+    Ok(Response::json(out).with_warning(evaluation.warning()))
 }
 
 /// The outputs that are asked for; else all expressions, or all metrics where there are none.

@@ -8,8 +8,11 @@ use super::expression::Expression;
 use super::join::{
     Cells, Columns, Identity, Join, Joined, SetOperator, Variable, column, compute, union_of_times,
 };
+use crate::allowance::Allowance;
 use crate::error::Error;
-use crate::query::{Limits, QueryRequest, ResultSeries, RunOptions, SubQuery, run};
+use crate::query::{
+    QueryRequest, ResultPoints, ResultSeries, RolledReport, RunOptions, SubQuery, run,
+};
 use crate::tsd::Tsd;
 
 /// An output of a request.
@@ -46,17 +49,15 @@ struct ExpressionVariable<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    pub(crate) async fn new(tsd: &'a Tsd, query: &'a ExpQuery) -> Result<Self, Error> {
+    pub(crate) async fn new(
+        tsd: &'a Tsd,
+        query: &'a ExpQuery,
+        allowance: &Allowance,
+    ) -> Result<Self, Error> {
         let ordered = in_order(query.expressions())?;
         let asked = request(query);
         let planned = asked.plan(&tsd.config, tsd.clock.now_ms())?;
-        let options = RunOptions {
-            limits: Limits {
-                points: tsd.config.query_points_max,
-                bytes: tsd.config.query_bytes_max,
-            },
-            ..RunOptions::default()
-        };
+        let options = RunOptions::new(tsd, allowance);
         let (mut metrics, mut cells) = (HashMap::new(), Cells::default());
         for (metric, sub_query) in query.metrics().iter().zip(&asked.sub_queries) {
             let found = planned.sub_queries.iter().find(|p| p.asked == *sub_query);
@@ -85,6 +86,12 @@ impl<'a> Evaluation<'a> {
             evaluation.add(entry)?;
         }
         Ok(evaluation)
+    }
+
+    /// What there is to say about the series that were read.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let results = self.metrics.values().flat_map(|of| &of.results);
+        RolledReport::of_all(results)?.warning()
     }
 
     /// Joins the series of an expression.
@@ -131,8 +138,7 @@ impl<'a> Evaluation<'a> {
         }
         let needed = self.needed(id);
         let inputs = self.metrics.iter().filter(|(id, _)| needed.contains(*id));
-        let results = inputs.clone().flat_map(|(_, metric)| &metric.results);
-        let times = union_of_times(results.map(|series| &series.points));
+        let times = union_of_times(self.counted(id, &needed).into_iter());
         let mut columns: HashMap<&str, (Columns, f64)> = HashMap::new();
         for (id, metric) in inputs {
             self.cells.add(metric.results.len(), times.len())?;
@@ -160,6 +166,25 @@ impl<'a> Evaluation<'a> {
         }))
     }
 
+    /// The points whose times count: those of a metric, or of the series that expressions join.
+    fn counted(&self, id: &str, needed: &HashSet<&str>) -> Vec<&ResultPoints> {
+        if let Some(metric) = self.metrics.get(id) {
+            return metric.results.iter().map(|s| &s.points).collect();
+        }
+        let mut counted = Vec::new();
+        let expressions = self.expressions.iter();
+        for (_, variable) in expressions.filter(|(id, _)| needed.contains(*id)) {
+            let names = variable.expression.variables().iter().enumerate();
+            for (v, name) in names {
+                let results = self.metrics.get(name.as_str()).map(|m| &m.results);
+                let inputs = variable.joined.iter().filter_map(|j| *j.inputs.get(v)?);
+                let joined = inputs.filter_map(|s| results?.get(s));
+                counted.extend(joined.map(|s| &s.points));
+            }
+        }
+        counted
+    }
+
     /// What is needed for a variable, and the variable itself.
     fn needed(&self, id: &str) -> HashSet<&'a str> {
         let known = |id: &str| {
@@ -181,7 +206,7 @@ impl<'a> Evaluation<'a> {
 }
 
 /// The queries for the metrics of a document.
-fn request(query: &ExpQuery) -> QueryRequest {
+pub(crate) fn request(query: &ExpQuery) -> QueryRequest {
     let time = query.time.clone().unwrap_or_default();
     let downsample = time.downsampler.as_ref().map(|entry| entry.text());
     let sub_query = |metric: &Metric| {
@@ -210,7 +235,7 @@ fn request(query: &ExpQuery) -> QueryRequest {
 }
 
 /// Expressions behind those that they need.
-fn in_order(entries: &[ExpressionEntry]) -> Result<Vec<&ExpressionEntry>, Error> {
+pub(crate) fn in_order(entries: &[ExpressionEntry]) -> Result<Vec<&ExpressionEntry>, Error> {
     let refused = |message: String| Error::bad_request(message.clone()).with_details(message);
     let variables = |entry: &ExpressionEntry| {
         let expression = entry.expression.as_ref();

@@ -17,7 +17,7 @@ pub(crate) struct Expression {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Node {
+pub(crate) enum Node {
     Constant(Value),
     Variable(usize),
     Negative(Box<Node>),
@@ -27,14 +27,14 @@ pub(super) enum Node {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Integer(i64),
     Float(f64),
     Bool(bool),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(crate) enum Operator {
     Or,
     And,
     Equal,
@@ -62,6 +62,10 @@ impl Expression {
         &self.variables
     }
 
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+
     /// The result for one value of each variable.
     pub(crate) fn evaluate(&self, values: &[f64]) -> f64 {
         self.root.evaluate(values).to_f64()
@@ -69,6 +73,21 @@ impl Expression {
 }
 
 impl Node {
+    /// The number that it is, if no variable is part of it.
+    pub(crate) fn constant(&self) -> Option<f64> {
+        self.is_constant().then(|| self.evaluate(&[]).to_f64())
+    }
+
+    fn is_constant(&self) -> bool {
+        match self {
+            Self::Constant(_) => true,
+            Self::Variable(_) => false,
+            Self::Negative(node) | Self::Not(node) => node.is_constant(),
+            Self::Binary(_, left, right) => left.is_constant() && right.is_constant(),
+            Self::Choice(nodes) => nodes.iter().all(Self::is_constant),
+        }
+    }
+
     fn evaluate(&self, values: &[f64]) -> Value {
         match self {
             Self::Constant(value) => *value,

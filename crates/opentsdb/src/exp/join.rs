@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use http::StatusCode;
 use icecore_model::Labels;
-use icecore_wire::opentsdb::number::Number;
 use rayon::prelude::*;
 
 use super::expression::Expression;
@@ -185,8 +184,7 @@ pub(crate) fn column(points: &ResultPoints, times: &[i64], fill: f64) -> Vec<f64
     let value = |time: &i64| {
         while known.next_if(|(t, _)| **t < *time).is_some() {}
         match known.next_if(|(t, _)| **t == *time) {
-            Some((_, Number::Integer(value))) => *value as f64,
-            Some((_, Number::Float(value))) => *value,
+            Some((_, value)) => value.to_f64(),
             None => fill,
         }
     };
@@ -235,6 +233,8 @@ pub(crate) fn union_of_times<'a>(all: impl Iterator<Item = &'a ResultPoints>) ->
 
 #[cfg(test)]
 mod tests {
+    use icecore_wire::opentsdb::number::Number;
+
     use super::*;
 
     fn identity(metric: &str, tags: &[(&str, &str)], aggregated: &[&str]) -> Identity {

@@ -20,6 +20,10 @@ mod join;
 mod parser;
 mod reader;
 
+pub(crate) use document::{ExpQuery, ExpressionEntry};
 pub(crate) use endpoint::exp;
-pub(crate) use expression::Expression;
-pub(crate) use join::{Cells, Columns, Identity, Join, Variable, column, compute, union_of_times};
+pub(crate) use evaluation::{in_order, request};
+pub(crate) use expression::{Expression, Node, Operator};
+pub(crate) use join::{
+    Cells, Columns, Identity, Join, SetOperator, Variable, column, compute, union_of_times,
+};

@@ -16,7 +16,7 @@ use crate::tsd::Tsd;
 pub(super) struct Evaluator<'a> {
     pub(super) tsd: &'a Tsd,
     pub(super) asked: &'a QueryRequest,
-    pub(super) options: RunOptions,
+    pub(super) options: RunOptions<'a>,
     pub(super) now_ms: i64,
     /// The first query of the expression.
     pub(super) first: Option<(PlannedSubQuery, Window)>,
@@ -42,6 +42,7 @@ impl Evaluator<'_> {
                     Input::Call(call) => self.call(call, earlier_ms).await?,
                 });
             }
+            self.options.allowance.check()?;
             let uids = &self.tsd.uids;
             call.function
                 .apply(uids, sets, &call.params, &mut self.cells)

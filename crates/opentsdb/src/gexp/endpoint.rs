@@ -6,7 +6,7 @@ use super::call::Evaluator;
 use super::parser::Call;
 use crate::error::Error;
 use crate::exp::Cells;
-use crate::query::{AnswerWriter, Limits, RunOptions, global_annotations, parse_times_and_flags};
+use crate::query::{AnswerWriter, RunOptions, global_annotations, parse_times_and_flags};
 use crate::request::Request;
 use crate::response::Response;
 use crate::tsd::Tsd;
@@ -37,12 +37,8 @@ pub(crate) async fn gexp(tsd: &Tsd, request: &Request) -> Result<Response, Error
         tsd,
         asked: &asked,
         options: RunOptions {
-            limits: Limits {
-                points: tsd.config.query_points_max,
-                bytes: tsd.config.query_bytes_max,
-            },
             annotations: !asked.no_annotations,
-            ..RunOptions::default()
+            ..RunOptions::new(tsd, &request.allowance)
         },
         now_ms: tsd.clock.now_ms(),
         first: None,
@@ -72,6 +68,7 @@ pub(crate) async fn gexp(tsd: &Tsd, request: &Request) -> Result<Response, Error
         }
     }
     let elapsed_ms = tsd.clock.elapsed_ms() - started_ms;
-    let answer = writer.map_or_else(|| "[]".into(), |writer| writer.finish(elapsed_ms));
-    Ok(Response::json(answer))
+    let answer = writer.map(|writer| writer.finish(elapsed_ms));
+    let (answer, warning) = answer.unwrap_or_else(|| ("[]".into(), None));
+    Ok(Response::json(answer).with_warning(warning))
 }

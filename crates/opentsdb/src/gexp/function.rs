@@ -11,7 +11,7 @@ use crate::uid::Uids;
 
 /// What is done with sets of series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Function {
+pub(crate) enum Function {
     Absolute,
     Alias,
     Divide,
@@ -118,7 +118,7 @@ fn absolute(value: Number) -> Number {
     }
 }
 
-fn scale_factor(param: Option<&str>) -> Result<f64, Error> {
+pub(crate) fn scale_factor(param: Option<&str>) -> Result<f64, Error> {
     let text = param.ok_or_else(|| refused("Missing scaling factor"))?;
     if !text
         .chars()
@@ -154,7 +154,7 @@ fn alias(mut series: ResultSeries, template: &str) -> ResultSeries {
     series
 }
 
-fn top_n(param: Option<&str>) -> Result<usize, Error> {
+pub(crate) fn top_n(param: Option<&str>) -> Result<usize, Error> {
     let text = param.ok_or_else(|| refused("Missing top n value (number of series to return)"))?;
     if !text.chars().all(|c| c.is_ascii_digit()) {
         return Err(refused(format!("Unparseable top n value: {text}")));
@@ -170,16 +170,12 @@ fn top_n(param: Option<&str>) -> Result<usize, Error> {
 
 /// The series with the greatest latest value, or maximum; the greatest first.
 fn highest(series: Vec<ResultSeries>, count: usize, is_current: bool) -> Vec<ResultSeries> {
-    let float = |value: &Number| match *value {
-        Number::Integer(value) => value as f64,
-        Number::Float(value) => value,
-    };
     let rank = |series: &ResultSeries| {
         let mut values = series
             .points
             .values
             .iter()
-            .map(float)
+            .map(|value| value.to_f64())
             .filter(|v| !v.is_nan());
         if is_current {
             values.next_back().unwrap_or(f64::NEG_INFINITY)
@@ -197,7 +193,7 @@ fn highest(series: Vec<ResultSeries>, count: usize, is_current: bool) -> Vec<Res
 }
 
 /// By how much points are moved: `'10min'`.
-pub(super) fn shift_ms(params: &[String]) -> Result<i64, Error> {
+pub(crate) fn shift_ms(params: &[String]) -> Result<i64, Error> {
     let missing = "Need amount of timeshift to perform timeshift";
     let text = params.first().ok_or_else(|| refused(missing))?;
     let Some(quoted) = quoted(text) else {
@@ -253,6 +249,7 @@ pub(super) mod tests {
             },
             annotations: None,
             rollup: None,
+            levels: None,
         }
     }
 
@@ -337,6 +334,7 @@ pub(super) mod tests {
                 of("a", &[1, 2, 5]),
                 of("b", &[9, 3, 1]),
                 of("c", &[2, 2, 2]),
+                of("empty", &[]),
             ]
         };
         let hosts = |found: Vec<ResultSeries>| {
@@ -345,7 +343,7 @@ pub(super) mod tests {
         };
         assert_eq!(hosts(highest(all(), 2, true)), ["a", "c"]);
         assert_eq!(hosts(highest(all(), 2, false)), ["b", "a"]);
-        assert_eq!(hosts(highest(all(), 9, false)), ["b", "a", "c"]);
+        assert_eq!(hosts(highest(all(), 9, false)), ["b", "a", "c", "empty"]);
         assert_eq!(
             top_n(Some("0")).unwrap_err().message,
             "Top n value must be greater than zero: 0"

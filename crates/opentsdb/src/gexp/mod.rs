@@ -17,3 +17,6 @@ mod parser;
 mod series_arithmetic;
 
 pub(crate) use endpoint::gexp;
+pub(crate) use function::{Function, scale_factor, shift_ms, top_n};
+pub(crate) use moving_average::AverageWindow;
+pub(crate) use parser::{Call, Input};

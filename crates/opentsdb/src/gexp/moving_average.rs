@@ -8,7 +8,7 @@ use crate::query::ResultPoints;
 
 /// What an average is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AverageWindow {
+pub(crate) enum AverageWindow {
     /// So many points.
     Points(usize),
     /// The points of so many milliseconds, once they have passed.
@@ -16,7 +16,7 @@ pub(super) enum AverageWindow {
 }
 
 impl AverageWindow {
-    pub(super) fn parse(param: Option<&str>) -> Result<Self, Error> {
+    pub(crate) fn parse(param: Option<&str>) -> Result<Self, Error> {
         let text = param.ok_or_else(|| refused("Missing moving average window size"))?;
         let too_small = || refused("Moving average window must be an integer greater than zero");
         if let Some(quoted) = quoted(text) {
@@ -46,12 +46,8 @@ impl AverageWindow {
 /// Replaces values by the average of those in the window up to them; by 0 as long as that is not
 /// full. Values that are not a number do not take part.
 pub(super) fn moving_average(points: &mut ResultPoints, window: AverageWindow) {
-    let float = |value: &Number| match *value {
-        Number::Integer(value) => value as f64,
-        Number::Float(value) => value,
-    };
     let all = points.times.iter().zip(&points.values);
-    let all = all.map(|(time, value)| (*time, float(value)));
+    let all = all.map(|(time, value)| (*time, value.to_f64()));
     let known: Vec<(i64, f64)> = all.filter(|(_, value)| !value.is_nan()).collect();
     let mut sums = SlidingSum::new(known.iter().map(|(_, value)| *value).collect());
     // The first of the window, and behind the last of it, among the values that are known.

@@ -23,22 +23,22 @@ const QUERY_PARTS_MAX: usize = 3;
 
 /// A function with its arguments.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
-    pub(super) function: Function,
+pub(crate) struct Call {
+    pub(crate) function: Function,
     /// Sets of series.
-    pub(super) inputs: Vec<Input>,
+    pub(crate) inputs: Vec<Input>,
     /// All other arguments.
-    pub(super) params: Vec<String>,
+    pub(crate) params: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Input {
+pub(crate) enum Input {
     Query(Box<SubQuery>),
     Call(Call),
 }
 
 impl Call {
-    pub(super) fn parse(text: &str) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let failed = || Error::bad_request(format!("Failed to parse {text}"));
         let tokens = tokens(text).ok_or_else(failed)?;
         let mut parser = Parser {

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::exp::{
     Cells, Columns, Expression, Identity, Join, Variable, column, compute, union_of_times,
 };
-use crate::query::{ResultPoints, ResultSeries};
+use crate::query::{ResultPoints, ResultSeries, RolledReport};
 use crate::uid::Uids;
 
 /// Sets that a function takes, one for each letter.
@@ -70,6 +70,7 @@ pub(super) fn combine(
             points: ResultPoints { times, values },
             annotations: Some(Vec::new()),
             rollup: None,
+            levels: RolledReport::of_all(present.iter().copied()),
         }
     });
     Ok(results.collect())

@@ -20,6 +20,17 @@ pub struct Salt {
 }
 
 impl Salt {
+    /// What the original takes where nothing is set.
+    pub const BUCKETS: u32 = 20;
+
+    pub fn width(self) -> usize {
+        self.width
+    }
+
+    pub fn buckets(self) -> u32 {
+        self.buckets
+    }
+
     /// `None` where they cannot be.
     pub fn new(width: usize, buckets: u32) -> Option<Self> {
         let is_good = width <= SALT_WIDTH_MAX && (width == 0 || buckets > 0);

@@ -51,7 +51,9 @@ fn assign_one(
     let mut kinds = UidKind::ALL.into_iter();
     let kind = kinds.find(|known| kind.eq_ignore_ascii_case(known.field_name()));
     let kind = kind.ok_or("Unknown type name")?;
-    if let Some(uid) = tsd.uids.read(kind).id(name) {
+    let known = tsd.uids.read(kind).id(name);
+    if let Some(uid) = known {
+        tsd.uids.push_unsettled(kind, uid, changes);
         let width = tsd.config.uid_widths[kind as usize];
         let uid = uid.to_hex(width);
         return Err(format!("Name already exists with UID: {uid}"));
@@ -72,21 +74,32 @@ pub(crate) async fn rename(
         return Ok(Err(error.message));
     }
     let records = tsd.records.lock().await;
-    let changes = {
+    let mut changes = Vec::new();
+    {
         let mut space = tsd.uids.write(kind);
-        let Some(uid) = space.id(old) else {
-            return Ok(Err(format!("Name(\"{old}\") does not exist")));
+        let uid = match (space.id(old), space.id(new)) {
+            (Some(_), Some(owner)) => {
+                let (table, width) = (kind.table_name(), space.width());
+                let owner = signed_bytes(owner, width);
+                return Ok(Err(format!(
+                    "When trying rename(\"{old}\", \"{new}\") on UniqueId(tsdb-uid, {table}, \
+                     {width}): new name already assigned ID={owner}"
+                )));
+            }
+            (Some(uid), None) => {
+                space.rename(uid, new);
+                uid
+            }
+            // A request that failed is sent again. The name stays changed in between: others may
+            // have stored it already.
+            (None, _) => match space.unsettled_renaming(old, new) {
+                Some(uid) => uid,
+                None => return Ok(Err(format!("Name(\"{old}\") does not exist"))),
+            },
         };
-        if let Some(owner) = space.id(new) {
-            let (table, width) = (kind.table_name(), space.width());
-            let owner = signed_bytes(owner, width);
-            return Ok(Err(format!(
-                "When trying rename(\"{old}\", \"{new}\") on UniqueId(tsdb-uid, {table}, {width}): \
-                 new name already assigned ID={owner}"
-            )));
-        }
-        space.rename(uid, new)
-    };
-    records.write(changes).await?;
+        space.push_unsettled(uid, &mut changes);
+    }
+    records.write(changes.clone()).await?;
+    tsd.uids.committed(&changes);
     Ok(Ok(()))
 }

@@ -145,7 +145,7 @@ impl SeriesMeta {
         catalog::removed(key)
     }
 
-    fn decode(tsuid: Tsuid, value: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(tsuid: Tsuid, value: &[u8]) -> Option<Self> {
         let json = Json::parse(catalog::json_of(value)?).ok()?;
         Some(Self {
             tsuid,

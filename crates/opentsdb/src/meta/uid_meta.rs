@@ -87,7 +87,7 @@ impl UidMeta {
         catalog::removed(catalog_key::uid_meta(kind as u8, uid.0))
     }
 
-    fn decode(value: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(value: &[u8]) -> Option<Self> {
         let json = Json::parse(catalog::json_of(value)?).ok()?;
         Some(Self {
             display_name: text(&json, "displayName")?,

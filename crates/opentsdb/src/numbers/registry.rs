@@ -88,11 +88,7 @@ impl Numbers {
     pub(super) fn forms(&self, labels: &Labels, times: &[i64], values: &[f64]) -> NumberForms {
         let metric = base_metric(labels);
         // Others than OpenTSDB's clients send floats.
-        let is_known = {
-            let metrics = self.uids.read(UidKind::Metric);
-            metrics.id(metric).is_some() || metrics.current_name(metric).is_some()
-        };
-        if !is_known {
+        if !self.uids.read(UidKind::Metric).is_written(metric) {
             return NumberForms::default();
         }
         let samples = times.iter().copied().zip(values.iter().copied());

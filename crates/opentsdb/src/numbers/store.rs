@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use icecore_model::{
-    BoxFuture, CatalogChange, Exemplar, Fill, Histogram, Metadata, NumberForm, PendingWrite,
-    RawLabels, Sample, SampleSink, SampleStore, Selection, SeriesSamples, SeriesSource,
-    SeriesStream, SourceError, StoreError,
+    BoxFuture, CatalogChange, Exemplar, Fill, Histogram, Levels, Metadata, NumberForm,
+    PendingWrite, RawLabels, Sample, SampleSink, SampleStore, Selection, SeriesSamples,
+    SeriesSource, SeriesStream, SourceError, StoreError,
 };
 
 use super::registry::{Numbers, SeriesKey, key_of_bytes};
@@ -147,5 +147,9 @@ impl SeriesStream for NumberStream {
             }
             Ok(batch)
         })
+    }
+
+    fn levels(&self) -> Vec<Arc<Levels>> {
+        self.stream.levels()
     }
 }

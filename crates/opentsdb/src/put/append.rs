@@ -3,10 +3,12 @@
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use http::StatusCode;
 use icecore_model::{AppendError, Commit, StoreError, WriteOutcome};
 
 use super::writer::{Learned, PointWriter};
+use crate::config::Config;
 use crate::error::Error;
 use crate::meta::hook;
 use crate::series_cache::SeriesCache;
@@ -40,8 +42,21 @@ where
     T: Send + 'static,
     F: FnOnce(&mut PointWriter<'_>) -> Result<T, Error> + Send + 'static,
 {
+    append_with(tsd, Arc::clone(&tsd.config), patience, write).await
+}
+
+/// The same with other settings than those of the server.
+pub(crate) async fn append_with<T, F>(
+    tsd: &Tsd,
+    config: Arc<Config>,
+    patience: Duration,
+    write: F,
+) -> Result<Appended<T>, Error>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut PointWriter<'_>) -> Result<T, Error> + Send + 'static,
+{
     let (tell, told) = mpsc::channel();
-    let config = Arc::clone(&tsd.config);
     let (uids, cache) = (Arc::clone(&tsd.uids), Arc::clone(&tsd.series_cache));
     let (rollups, counters) = (tsd.rollups.clone(), Arc::clone(&tsd.counters));
     let appended = tsd.stores.points.append(patience, move |sink| {
@@ -78,10 +93,28 @@ where
 }
 
 impl Durable {
-    pub(crate) async fn wait(self) -> Result<(), Error> {
-        self.commit.await.map_err(|error| storage_error(&error))?;
+    pub(crate) async fn wait(mut self) -> Result<(), Error> {
+        let committed = (&mut self.commit).await;
+        self.take(committed)
+    }
+
+    /// How the request ended, where that is known; not to be asked for again then.
+    pub(crate) fn outcome(&mut self) -> Option<Result<(), Error>> {
+        let committed = (&mut self.commit).now_or_never()?;
+        Some(self.take(committed))
+    }
+
+    /// Whether the request brought series that were not known.
+    pub(crate) fn has_new_series(&self) -> bool {
+        !self.learned.tsuids.is_empty()
+    }
+
+    fn take(&mut self, committed: Result<(), StoreError>) -> Result<(), Error> {
+        committed.map_err(|error| storage_error(&error))?;
         self.uids.committed(&self.learned.changes);
-        self.cache.extend(self.learned.series);
+        let nothing = self.learned.series.empty();
+        let series = std::mem::replace(&mut self.learned.series, nothing);
+        self.cache.extend(series);
         Ok(())
     }
 }

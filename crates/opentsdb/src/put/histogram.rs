@@ -28,7 +28,7 @@ const NOT_KEPT: &str = "Histogram buckets are missing, overlap, end before they 
                         negative counts";
 
 pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
-    if tsd.config.histogram_codecs.is_none() && request.method == http::Method::POST {
+    if tsd.config.histogram_codecs.is_none() {
         return Err(Error::new(StatusCode::SERVICE_UNAVAILABLE, NOT_ENABLED));
     }
     let answer = Answer::of(request)?;

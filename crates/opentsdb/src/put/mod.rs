@@ -26,5 +26,6 @@ mod tests;
 mod writer;
 
 pub(crate) use error::PutError;
+pub(crate) use point::milliseconds;
 pub(crate) use series::SeriesText;
 pub(crate) use writer::PointWriter;

@@ -45,9 +45,10 @@ pub(super) fn sample(
 }
 
 /// A time in seconds or milliseconds.
-pub(super) fn milliseconds(timestamp: i64) -> i64 {
+pub(crate) fn milliseconds(timestamp: i64) -> i64 {
     if timestamp <= SECONDS_MAX {
-        timestamp * 1000
+        // Those before all times that can be stored are refused later.
+        timestamp.saturating_mul(1000)
     } else {
         timestamp
     }

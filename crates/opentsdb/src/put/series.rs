@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use icecore_model::{CatalogChange, METRIC_NAME, push_raw_label};
+use icecore_model::{CatalogChange, METRIC_NAME, ROLLUP_LABEL, push_raw_label};
 use icecore_wire::opentsdb::{put_json, telnet};
 
 use super::error::PutError;
 use crate::config::Config;
 use crate::java::{hash_map_order, map_text};
 use crate::name::{RESERVED_PREFIX, validate};
-use crate::rollup::{ROLLUP_LABEL, RollupKind};
+use crate::rollup::RollupKind;
 use crate::uid::{Tsuid, Uid, UidKind, Uids};
 
 /// A metric and its tags as sent.

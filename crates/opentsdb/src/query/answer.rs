@@ -9,6 +9,7 @@ use super::downsampler::FillPolicy;
 use super::echo::push_query;
 use super::group::ResultSeries;
 use super::request::{PlannedSubQuery, QueryRequest};
+use super::rolled::RolledReport;
 use super::table::RAW;
 use super::tsuids::tsuids;
 use super::window::Window;
@@ -28,6 +29,8 @@ pub(crate) struct AnswerWriter<'a> {
     globals: Option<Vec<Annotation>>,
     out: String,
     points_written: u64,
+    /// What all series were made of.
+    levels: RolledReport,
 }
 
 impl<'a> AnswerWriter<'a> {
@@ -46,6 +49,7 @@ impl<'a> AnswerWriter<'a> {
             globals,
             out: "[".into(),
             points_written: 0,
+            levels: RolledReport::default(),
         }
     }
 
@@ -93,25 +97,36 @@ impl<'a> AnswerWriter<'a> {
         }
         let written = self.push_points(series, planned)?;
         if self.request.show_stats {
-            let stats = format!("{{\"queryIndex\":{index},\"emittedDPs\":{written}}}");
+            let stats = format!("{{\"queryIndex\":{index},\"emittedDPs\":{written}");
             let _ = write!(self.out, ",\"stats\":{stats}");
+            if let Some(levels) = &series.levels {
+                levels.push_json(&mut self.out, self.request.ms_resolution);
+            }
+            self.out.push('}');
+        }
+        if let Some(levels) = &series.levels {
+            self.levels.merge(levels);
         }
         self.points_written += written;
         self.out.push('}');
         Ok(())
     }
 
-    pub(crate) fn finish(mut self, elapsed_ms: i64) -> String {
+    /// The answer, and what there is to say about it.
+    pub(crate) fn finish(mut self, elapsed_ms: i64) -> (String, Option<String>) {
         if self.request.show_summary {
             self.separate();
             let written = self.points_written;
             let _ = write!(
                 self.out,
-                "{{\"statsSummary\":{{\"emittedDPs\":{written},\"totalTime\":{elapsed_ms}.0}}}}"
+                "{{\"statsSummary\":{{\"emittedDPs\":{written},\"totalTime\":{elapsed_ms}.0"
             );
+            let ms_resolution = self.request.ms_resolution;
+            self.levels.push_json(&mut self.out, ms_resolution);
+            self.out.push_str("}}");
         }
         self.out.push(']');
-        self.out
+        (self.out, self.levels.warning())
     }
 
     fn separate(&mut self) {

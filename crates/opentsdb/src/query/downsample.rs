@@ -10,19 +10,21 @@ use super::buckets::{Buckets, buckets, floor};
 use super::downsampler::{Downsampler, FillPolicy, Interval};
 use super::fold::{Fold, WithFold, with_fold};
 use super::points::SeriesPoints;
+use super::rolled::Alignment;
 use super::window::{Scan, Window};
 use crate::error::Error;
 
 /// Most buckets that a fill policy may make of one series.
-const FILLED_BUCKETS_MAX: usize = 4_000_000;
+pub(super) const FILLED_BUCKETS_MAX: usize = 4_000_000;
 
 /// A downsampler at work on one query.
 pub(crate) struct Downsampling {
-    downsampler: Downsampler,
-    window: Window,
-    scan: Scan,
+    pub(super) downsampler: Downsampler,
+    pub(super) window: Window,
+    pub(super) scan: Scan,
+    pub(super) alignment: Alignment,
     /// All buckets, where a fill policy wants them.
-    filled: Option<TimeColumn>,
+    pub(super) filled: Option<TimeColumn>,
 }
 
 /// The buckets of columns that series of a batch share.
@@ -36,6 +38,7 @@ impl Downsampling {
             (interval, true) => Some(grid(interval, scan)?),
         };
         Ok(Self {
+            alignment: Alignment::of(&downsampler.interval, window, scan),
             downsampler,
             window,
             scan,
@@ -66,7 +69,7 @@ impl Downsampling {
 
     /// The values at their places among all buckets. Buckets that are none of them (days that a
     /// change of the clocks has moved) are left out.
-    fn fill(
+    pub(super) fn fill(
         &self,
         starts: &[i64],
         values: &[f64],
@@ -125,7 +128,7 @@ fn grid(interval: &Interval, scan: Scan) -> Result<TimeColumn, Error> {
     Ok(starts.into())
 }
 
-fn too_many_buckets() -> Error {
+pub(super) fn too_many_buckets() -> Error {
     Error::new(
         http::StatusCode::PAYLOAD_TOO_LARGE,
         format!(

@@ -4,11 +4,11 @@ use http::{Method, StatusCode};
 
 use super::annotations::global_annotations;
 use super::answer::AnswerWriter;
-use super::execution::Limits;
 use super::get::{parse_m, parse_tsuid};
 use super::post;
 use super::request::QueryRequest;
 use super::run::{RunOptions, run};
+use crate::allowance::Allowance;
 use crate::error::Error;
 use crate::request::Request;
 use crate::response::Response;
@@ -37,8 +37,9 @@ pub(crate) async fn query(tsd: &Tsd, request: &Request) -> Result<Response, Erro
         let message = "Deleting data needs the role of an administrator";
         return Err(Error::new(StatusCode::FORBIDDEN, message));
     }
-    let answer = answer(tsd, &asked, request.flag("arrays")).await?;
-    Ok(Response::json(answer))
+    let arrays = request.flag("arrays");
+    let (answer, warning) = answer(tsd, &asked, arrays, &request.allowance).await?;
+    Ok(Response::json(answer).with_warning(warning))
 }
 
 fn deletion_not_enabled() -> Error {
@@ -83,17 +84,21 @@ pub(crate) fn parse_times_and_flags(request: &Request) -> Result<QueryRequest, E
     })
 }
 
-async fn answer(tsd: &Tsd, asked: &QueryRequest, arrays: bool) -> Result<String, Error> {
+/// An answer, and what there is to say about it.
+type Answer = (String, Option<String>);
+
+async fn answer(
+    tsd: &Tsd,
+    asked: &QueryRequest,
+    arrays: bool,
+    allowance: &Allowance,
+) -> Result<Answer, Error> {
     let started_ms = tsd.clock.elapsed_ms();
     let planned = asked.plan(&tsd.config, tsd.clock.now_ms())?;
     let options = RunOptions {
-        limits: Limits {
-            points: tsd.config.query_points_max,
-            bytes: tsd.config.query_bytes_max,
-        },
         annotations: !asked.no_annotations,
         delete: asked.delete,
-        whole_hours: false,
+        ..RunOptions::new(tsd, allowance)
     };
     let globals = if asked.global_annotations && !asked.no_annotations {
         global_annotations(tsd, planned.window).await?

@@ -10,27 +10,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::StatusCode;
-use icecore_model::{Labels, MemoryBudget, OutOfMemory, Reservation, SeriesSamples};
+use icecore_model::{Labels, Levels, Reservation, SeriesSamples};
 use rayon::prelude::*;
 
 use super::annotations::AnnotatedSeries;
 use super::dense::Grid;
-use super::downsample::{Downsampling, SharedBuckets};
+use super::downsample::Downsampling;
 use super::downsampler::Interval;
 use super::group::{Aggregation, Group, ResultSeries};
-use super::points::SeriesPoints;
-use super::rate::RateOptions;
-use super::renamed::{Parts, current_labels, has_renames};
-use super::request::PlannedSubQuery;
+use super::renamed::{Parts, has_renames};
+use super::request::{PlannedSubQuery, RollupUsage};
+use super::rolled::RolledReport;
 use super::selector::Selector;
 use super::series_key::{NameKey, SeriesKey};
+use super::steps::{Selected, Steps};
 use super::window::{Scan, Window};
+use crate::allowance::{Allowance, out_of_memory};
 use crate::error::Error;
 use crate::uid::Uids;
 
 pub(crate) struct Execution<'a> {
     steps: Steps<'a>,
-    aggregation: Aggregation,
+    aggregation: Aggregation<'a>,
     /// By the values of the keys that group, or by series.
     groups: BTreeMap<Vec<NameKey>, Group>,
     /// All series, where some are stored in parts.
@@ -39,25 +40,10 @@ pub(crate) struct Execution<'a> {
     /// The labels under which series are stored, where they are asked for.
     stored: Option<Vec<Labels>>,
     points_read: u64,
+    report: RolledReport,
     limits: Limits,
     held: isize,
     memory: Reservation,
-}
-
-/// What happens to each series before it meets others.
-struct Steps<'a> {
-    uids: &'a Uids,
-    selector: Selector,
-    downsampling: Option<Downsampling>,
-    rate: Option<RateOptions>,
-    scan: Scan,
-}
-
-/// A series with what it is ordered by.
-pub(super) struct Selected {
-    pub(super) key: SeriesKey,
-    pub(super) labels: Labels,
-    pub(super) points: SeriesPoints,
 }
 
 /// What an execution needs besides the sub query.
@@ -66,7 +52,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) window: Window,
     pub(crate) scan: Scan,
     pub(crate) limits: Limits,
-    pub(crate) memory: &'a Arc<MemoryBudget>,
+    pub(crate) allowance: &'a Allowance,
     pub(crate) annotated: Vec<AnnotatedSeries>,
     /// Whether it is to be remembered how series are stored.
     pub(crate) keeps_stored: bool,
@@ -106,25 +92,50 @@ impl<'a> Execution<'a> {
                 downsampling: downsampling.transpose()?,
                 rate: planned.rate,
                 scan,
+                shows_samples: planned.asked.rollup_usage != Some(RollupUsage::Raw),
             },
             aggregation: Aggregation {
                 aggregator: planned.aggregator,
                 grid,
                 output: window,
+                allowance: around.allowance,
             },
             groups: BTreeMap::new(),
             parts: has_renames(uids).then(Parts::default),
             annotated: around.annotated,
             stored: around.keeps_stored.then(Vec::new),
             points_read: 0,
+            report: RolledReport::default(),
             limits: around.limits,
             held: 0,
-            memory: around.memory.reserve(0).map_err(out_of_memory)?,
+            memory: around.allowance.reserve(0)?,
         })
+    }
+
+    /// Learns which levels series come from, before any of them.
+    pub(crate) fn begin(&mut self, levels: &[Arc<Levels>]) {
+        if self.steps.downsampling.is_some() {
+            // Rows of other intervals than that of the query are not known before.
+            self.aggregation.grid.take_if(|_| !self.steps.fit(levels));
+        } else if self.steps.shows_samples {
+            for levels in levels {
+                self.report.add_levels(levels, self.steps.scan);
+            }
+            self.report.is_thinned = !self.report.is_empty();
+        }
+    }
+
+    /// The same for series that are downsampled before they come here.
+    pub(crate) fn begin_averages(&mut self, levels: &[Arc<Levels>]) {
+        for levels in levels {
+            self.report.add_levels(levels, self.steps.scan);
+        }
+        self.report.is_estimate |= !self.steps.fit(levels);
     }
 
     /// Takes the next series.
     pub(crate) fn add(&mut self, batch: Vec<SeriesSamples>) -> Result<(), Error> {
+        self.aggregation.allowance.check()?;
         let (steps, is_renamed) = (&self.steps, self.parts.is_some());
         let selected = batch.into_par_iter().filter_map(|samples| {
             let stored = samples.labels.clone();
@@ -139,7 +150,7 @@ impl<'a> Execution<'a> {
         match &mut self.parts {
             None => self.add_series(selected),
             Some(parts) => {
-                let bytes = selected.iter().map(|series| series.points.heap_bytes());
+                let bytes = selected.iter().map(Selected::heap_bytes);
                 self.held += bytes.sum::<usize>() as isize;
                 selected.into_iter().for_each(|part| parts.add(part));
                 self.reserve()
@@ -148,17 +159,15 @@ impl<'a> Execution<'a> {
     }
 
     fn add_series(&mut self, selected: Vec<Selected>) -> Result<(), Error> {
-        let steps = &self.steps;
-        let buckets = steps.shared_buckets(&selected);
-        let prepared = selected.into_par_iter().map(|series| {
-            let points = steps.prepare(series.points, &buckets)?;
-            Ok::<_, Error>(Selected { points, ..series })
-        });
-        let prepared: Vec<Selected> = prepared.collect::<Result<_, _>>()?;
+        for rolled in selected.iter().filter_map(|series| series.rolled.as_ref()) {
+            self.steps.report(rolled, &mut self.report);
+        }
+        let prepared = self.steps.prepare(selected)?;
         for Selected {
             key,
             labels,
             points,
+            ..
         } in prepared
         {
             let group = self.group_of(&key, &labels);
@@ -187,16 +196,22 @@ impl<'a> Execution<'a> {
         let groups: Vec<Group> = self.groups.into_values().collect();
         let (metric, uids) = (&self.steps.selector.metric, self.steps.uids);
         let finish = |group: Group| group.finish(metric, uids, &self.aggregation);
-        let results = groups
+        let mut results: Vec<ResultSeries> = groups
             .into_par_iter()
             .map(finish)
             .collect::<Result<_, _>>()?;
+        if !self.report.is_empty() {
+            let report = Arc::new(self.report);
+            let say = |series: &mut ResultSeries| series.levels = Some(Arc::clone(&report));
+            results.iter_mut().for_each(say);
+        }
         Ok((results, self.stored.unwrap_or_default()))
     }
 
     fn count(&mut self, selected: &[Selected]) -> Result<(), Error> {
-        let points = selected.iter().map(|series| series.points.len() as u64);
-        self.points_read += points.sum::<u64>();
+        let windows = |series: &Selected| series.rolled.as_ref().map_or(0, |r| r.windows_len());
+        let points = selected.iter().map(|s| s.points.len() + windows(s));
+        self.points_read += points.sum::<usize>() as u64;
         let exceeds = |read: u64, limit: u64| limit > 0 && read > limit;
         let advice = "Please try filtering using more tags or decrease your time range.";
         let problem = "Sorry, you have attempted to fetch more than our limit of";
@@ -218,58 +233,4 @@ impl<'a> Execution<'a> {
         }
         self.steps.selector.group_of(self.steps.uids, labels)
     }
-}
-
-impl Steps<'_> {
-    /// The points of a series that is asked for and has some.
-    fn select(&self, samples: SeriesSamples, is_renamed: bool) -> Option<Selected> {
-        let mut labels = samples.labels.clone();
-        if is_renamed {
-            labels = current_labels(&labels, self.uids);
-        }
-        let key = SeriesKey::of(&labels, self.uids);
-        if !self.selector.accepts(&labels, &key) {
-            return None;
-        }
-        let points = SeriesPoints::of(samples, self.downsampling.is_none());
-        let selected = Selected {
-            key,
-            labels,
-            points,
-        };
-        (!selected.points.is_empty()).then_some(selected)
-    }
-
-    /// The buckets of each column of times, computed once for all series that share it.
-    fn shared_buckets(&self, selected: &[Selected]) -> SharedBuckets {
-        let Some(downsampling) = &self.downsampling else {
-            return SharedBuckets::new();
-        };
-        let columns = selected.iter().map(|series| &series.points.times);
-        let columns: std::collections::HashMap<_, _> =
-            columns.map(|times| (times.identity(), times)).collect();
-        let buckets = columns.into_par_iter().map(|(identity, times)| {
-            let buckets = downsampling.buckets(times);
-            (identity, Arc::new(buckets))
-        });
-        buckets.collect()
-    }
-
-    fn prepare(&self, points: SeriesPoints, shared: &SharedBuckets) -> Result<SeriesPoints, Error> {
-        let points = match &self.downsampling {
-            None => points,
-            Some(downsampling) => match shared.get(&points.times.identity()) {
-                Some(buckets) => downsampling.apply(&points.values, buckets)?,
-                None => downsampling.apply(&points.values, &downsampling.buckets(&points.times))?,
-            },
-        };
-        Ok(match &self.rate {
-            None => points.starting_at(self.scan.start_ms),
-            Some(rate) => rate.apply(&points, self.scan.start_ms),
-        })
-    }
-}
-
-pub(crate) fn out_of_memory(error: OutOfMemory) -> Error {
-    Error::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string())
 }

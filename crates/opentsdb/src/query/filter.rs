@@ -151,6 +151,14 @@ impl TagFilter {
         self.kind
     }
 
+    /// Whether values are compared in lower case; also where the type does not say so.
+    pub(crate) fn ignores_case(&self) -> bool {
+        match &self.test {
+            Test::Glob(glob) => glob.ignores_case,
+            _ => self.kind.ignores_case(),
+        }
+    }
+
     /// The values of a filter whose values must be known names.
     pub(crate) fn literals(&self) -> Option<&HashSet<String>> {
         match &self.test {

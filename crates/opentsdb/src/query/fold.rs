@@ -1,5 +1,9 @@
 //! The functions of aggregators as states that take value after value.
 
+mod windows;
+
+pub(crate) use windows::{WindowFold, WithWindowFold, with_window_fold};
+
 use super::aggregator::Function;
 use super::number::Arithmetic;
 use super::percentile::{Estimation, percentile};

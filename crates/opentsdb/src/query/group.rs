@@ -1,14 +1,18 @@
 //! Series that become one result.
 
+use std::sync::Arc;
+
 use icecore_model::Labels;
 
 use super::aggregator::Aggregator;
 use super::annotations::in_window;
 use super::dense::{Grid, ROW_BYTES, RunningAggregate, running_aggregate};
 use super::points::SeriesPoints;
+use super::rolled::RolledReport;
 use super::rows::{ResultPoints, aggregate};
 use super::series_key::{NameKey, SeriesKey, tags};
 use super::window::Window;
+use crate::allowance::Allowance;
 use crate::annotation::Annotation;
 use crate::error::Error;
 use crate::uid::{UidKind, Uids};
@@ -28,6 +32,8 @@ pub(crate) struct ResultSeries {
     pub(crate) annotations: Option<Vec<Annotation>>,
     /// The interval whose rollups it was made of, as configured.
     pub(crate) rollup: Option<String>,
+    /// The levels of rolled-up time that answered, if any.
+    pub(crate) levels: Option<Arc<RolledReport>>,
 }
 
 /// Members of a group, and what is known of their aggregate.
@@ -44,12 +50,13 @@ pub(crate) struct Group {
 }
 
 /// How groups aggregate.
-pub(crate) struct Aggregation {
+pub(crate) struct Aggregation<'a> {
     pub(crate) aggregator: Aggregator,
     /// The rows of all results, where they are known before.
     pub(crate) grid: Option<Grid>,
     /// Results outside of this are not computed.
     pub(crate) output: Window,
+    pub(crate) allowance: &'a Allowance,
 }
 
 impl Group {
@@ -59,7 +66,7 @@ impl Group {
         key: SeriesKey,
         labels: Labels,
         points: SeriesPoints,
-        aggregation: &Aggregation,
+        aggregation: &Aggregation<'_>,
     ) -> isize {
         let mut growth =
             (key.0.len() * size_of::<(NameKey, NameKey)>() + labels.heap_bytes()) as isize;
@@ -91,7 +98,7 @@ impl Group {
     }
 
     /// Turns points into a running aggregate once they take more memory than that.
-    fn run(&mut self, aggregation: &Aggregation) -> isize {
+    fn run(&mut self, aggregation: &Aggregation<'_>) -> isize {
         let Some(grid) = &aggregation.grid else {
             return 0;
         };
@@ -110,7 +117,7 @@ impl Group {
         mut self,
         metric: &str,
         uids: &Uids,
-        aggregation: &Aggregation,
+        aggregation: &Aggregation<'_>,
     ) -> Result<ResultSeries, Error> {
         let points = match &mut self.running {
             Some(running) => running.finish(),
@@ -119,7 +126,7 @@ impl Group {
                 order.sort_by(|a, b| self.members[*a].0.cmp(&self.members[*b].0));
                 let kept = order.iter().map(|i| std::mem::take(&mut self.kept[*i]));
                 let kept: Vec<SeriesPoints> = kept.collect();
-                aggregate(&kept, aggregation.aggregator, aggregation.output)?
+                aggregate(&kept, aggregation)?
             }
         };
         self.members.sort_by(|a, b| a.0.cmp(&b.0));
@@ -137,6 +144,7 @@ impl Group {
             members: self.members.into_iter().map(|(_, labels)| labels).collect(),
             points,
             rollup: None,
+            levels: None,
         };
         for (name, value) in self.tags {
             match value {

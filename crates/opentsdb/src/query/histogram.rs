@@ -6,9 +6,11 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use http::StatusCode;
-use icecore_model::{Labels, SeriesSamples};
+use icecore_model::rollup::HistogramEdge;
+use icecore_model::{Labels, Levels, SeriesSamples};
 use icecore_wire::opentsdb::number::Number;
 
 use super::buckets::buckets;
@@ -17,10 +19,12 @@ use super::group::{Aggregation, Group, ResultSeries};
 use super::points::SeriesPoints;
 use super::renamed::{current_labels, has_renames};
 use super::request::PlannedSubQuery;
+use super::rolled::{Alignment, RolledReport};
 use super::rows::ResultPoints;
 use super::selector::Selector;
 use super::series_key::{NameKey, SeriesKey};
 use super::window::{Scan, Window};
+use crate::allowance::Allowance;
 use crate::error::Error;
 use crate::histogram::{HistogramSum, SimpleHistogram};
 use crate::java::float_text;
@@ -38,9 +42,10 @@ pub(super) struct HistogramExecution<'a> {
     shows_buckets: bool,
     window: Window,
     scan: Scan,
-    aggregation: Aggregation,
+    aggregation: Aggregation<'a>,
     groups: BTreeMap<Vec<NameKey>, HistogramGroup>,
     histograms_read: usize,
+    report: RolledReport,
 }
 
 /// Series that become one set of results.
@@ -55,8 +60,8 @@ impl<'a> HistogramExecution<'a> {
         uids: &'a Uids,
         selector: Selector,
         planned: &PlannedSubQuery,
-        window: Window,
-        scan: Scan,
+        (window, scan): (Window, Scan),
+        allowance: &'a Allowance,
     ) -> Self {
         let downsampler = planned.downsampler.as_ref();
         Self {
@@ -71,10 +76,25 @@ impl<'a> HistogramExecution<'a> {
                 aggregator: planned.aggregator,
                 grid: None,
                 output: window,
+                allowance,
             },
             groups: BTreeMap::new(),
             histograms_read: 0,
+            report: RolledReport::default(),
         }
+    }
+
+    /// Learns which levels series come from.
+    pub(super) fn begin(&mut self, levels: &[Arc<Levels>]) {
+        for levels in levels {
+            self.report.add_levels(levels, self.scan);
+            let alignment = self.interval.as_ref();
+            let alignment = alignment.map(|of| Alignment::of(of, self.window, self.scan));
+            let mut rolled = levels.segments.iter().map(|segment| segment.resolution);
+            self.report.is_estimate |=
+                alignment.is_some_and(|alignment| rolled.any(|level| !alignment.fits(level)));
+        }
+        self.report.is_thinned = self.interval.is_none() && !self.report.is_empty();
     }
 
     /// Takes the next series. Those without histograms have no part in the answer.
@@ -86,7 +106,7 @@ impl<'a> HistogramExecution<'a> {
                 labels = current_labels(&labels, self.uids);
             }
             let key = SeriesKey::of(&labels, self.uids);
-            let histograms = histograms(&samples);
+            let histograms = histograms(&samples, self.scan);
             if histograms.is_empty() || !self.selector.accepts(&labels, &key) {
                 continue;
             }
@@ -136,6 +156,8 @@ impl<'a> HistogramExecution<'a> {
 
     pub(super) fn finish(self) -> Result<Vec<ResultSeries>, Error> {
         let mut results = Vec::new();
+        let report = Some(self.report).filter(|report| !report.is_empty());
+        let report = report.map(Arc::new);
         for group in self.groups.into_values() {
             let metric = &self.selector.metric;
             let like = group.group.finish(metric, self.uids, &self.aggregation)?;
@@ -150,6 +172,7 @@ impl<'a> HistogramExecution<'a> {
                 results.push(ResultSeries {
                     metric: format!("{metric}{suffix}"),
                     points: ResultPoints { times, values },
+                    levels: report.clone(),
                     ..like.clone()
                 });
             };
@@ -171,13 +194,28 @@ impl<'a> HistogramExecution<'a> {
     }
 }
 
-/// The histograms of a series that are simple ones.
-fn histograms(samples: &SeriesSamples) -> Vec<(i64, SimpleHistogram)> {
-    let histograms = samples.histograms.iter().filter_map(|sample| {
-        let histogram = SimpleHistogram::from_native(&sample.histogram)?;
-        Some((sample.timestamp_ms, histogram))
+/// The histograms of a series that are simple ones, and of windows their sums, at their starts.
+fn histograms(samples: &SeriesSamples, scan: Scan) -> Vec<(i64, SimpleHistogram)> {
+    let single = samples.histograms.iter();
+    let single = single.map(|sample| (sample.timestamp_ms, &sample.histogram));
+    let windows = samples.rolled.iter().flat_map(|rolled| &rolled.histograms);
+    let sums = windows.flatten().flat_map(|window| {
+        let edge = match &window.edge {
+            HistogramEdge::Sample(histogram) => Some(histogram),
+            HistogramEdge::None | HistogramEdge::Stale => None,
+        };
+        let inside = window.interior.as_ref().and_then(|of| of.sum.as_ref());
+        let parts = edge.into_iter().chain(inside);
+        parts.map(|histogram| (window.start_ms, histogram))
     });
-    histograms.collect()
+    let all = single.chain(sums).filter_map(|(time, histogram)| {
+        // Where there are windows, something before the scan is read, too.
+        let histogram = SimpleHistogram::from_native(histogram).filter(|_| time >= scan.start_ms);
+        Some((time, histogram?))
+    });
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|(time, _)| *time);
+    all
 }
 
 /// The counts of every bucket, by what is appended to the metric.

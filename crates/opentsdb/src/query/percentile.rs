@@ -24,20 +24,33 @@ impl Estimation {
 
 /// The percentile of values in ascending order; NaN of none.
 pub(crate) fn percentile(sorted: &[f64], p: f64, estimation: Estimation) -> f64 {
-    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
-        return f64::NAN;
+    let ranked = |rank: u64| {
+        let value = sorted.get((rank as usize).wrapping_sub(1));
+        value.copied().unwrap_or(f64::NAN)
     };
-    let n = sorted.len() as f64;
+    percentile_of(sorted.len() as u64, ranked, p, estimation)
+}
+
+/// The percentile of so many values, given the value at each rank, which begin with 1.
+pub(crate) fn percentile_of(
+    count: u64,
+    ranked: impl Fn(u64) -> f64,
+    p: f64,
+    estimation: Estimation,
+) -> f64 {
+    if count == 0 {
+        return f64::NAN;
+    }
+    let n = count as f64;
     let position = estimation.position(p / 100.0, n);
     if position < 1.0 {
-        return *first;
+        return ranked(1);
     }
     if position >= n {
-        return *last;
+        return ranked(count);
     }
     let at = position.floor();
-    let lower = sorted[at as usize - 1];
-    let upper = sorted[at as usize];
+    let (lower, upper) = (ranked(at as u64), ranked(at as u64 + 1));
     lower + (position - at) * (upper - lower)
 }
 

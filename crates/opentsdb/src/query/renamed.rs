@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use icecore_model::{Labels, METRIC_NAME};
 
-use super::execution::Selected;
 use super::series_key::SeriesKey;
+use super::steps::Selected;
 use crate::uid::{UidKind, Uids};
 
 /// Whether any name may be stored under another one.
@@ -39,7 +39,13 @@ pub(super) struct Parts(BTreeMap<SeriesKey, Selected>);
 impl Parts {
     pub(super) fn add(&mut self, part: Selected) {
         match self.0.get_mut(&part.key) {
-            Some(known) => known.points.merge(&part.points),
+            Some(known) => {
+                known.points.merge(&part.points);
+                match (&mut known.rolled, part.rolled) {
+                    (Some(known), Some(rolled)) => known.merge(rolled),
+                    (known, rolled) => *known = known.take().or(rolled),
+                }
+            }
             None => {
                 self.0.insert(part.key.clone(), part);
             }

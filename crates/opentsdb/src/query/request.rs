@@ -61,23 +61,25 @@ pub(crate) enum RollupUsage {
     NoFallback,
     Fallback,
     FallbackRaw,
+    /// A name that is not known: the default.
+    Unknown,
 }
 
 impl RollupUsage {
-    /// Unknown names are the default.
     pub(crate) fn parse(name: &str) -> Self {
         match name.to_uppercase().as_str() {
             "ROLLUP_RAW" => Self::Raw,
+            "ROLLUP_NOFALLBACK" => Self::NoFallback,
             "ROLLUP_FALLBACK" => Self::Fallback,
             "ROLLUP_FALLBACK_RAW" => Self::FallbackRaw,
-            _ => Self::NoFallback,
+            _ => Self::Unknown,
         }
     }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Raw => "ROLLUP_RAW",
-            Self::NoFallback => "ROLLUP_NOFALLBACK",
+            Self::NoFallback | Self::Unknown => "ROLLUP_NOFALLBACK",
             Self::Fallback => "ROLLUP_FALLBACK",
             Self::FallbackRaw => "ROLLUP_FALLBACK_RAW",
         }
@@ -119,7 +121,7 @@ impl QueryRequest {
     }
 
     pub(crate) fn plan(&self, config: &Config, now_ms: i64) -> Result<PlannedQuery, Error> {
-        let window = self.window(config, now_ms)?;
+        let window = self.window(config.timezone.as_deref(), now_ms)?;
         if self.sub_queries.is_empty() {
             return Err(Error::bad_request("Missing queries"));
         }
@@ -135,12 +137,13 @@ impl QueryRequest {
         })
     }
 
-    fn window(&self, config: &Config, now_ms: i64) -> Result<Window, Error> {
+    /// The time that is asked for. Dates are in the zone of the query, or else in this one.
+    pub(crate) fn window(&self, default_zone: Option<&str>, now_ms: i64) -> Result<Window, Error> {
         if self.start.is_empty() {
             return Err(Error::bad_request("Missing start time"));
         }
         let zone = |text: &str| {
-            let name = self.zone_name().or(config.timezone.as_deref());
+            let name = self.zone_name().or(default_zone);
             match name {
                 Some(name) if text.contains(['/', ':']) => find_zone(name)
                     .ok_or_else(|| Error::bad_request(format!("Invalid timezone name: {name}"))),

@@ -5,11 +5,13 @@ use http::StatusCode;
 use icecore_wire::opentsdb::number::Number;
 use rayon::prelude::*;
 
-use super::aggregator::{Aggregator, Function, Interpolation};
+use super::aggregator::{Function, Interpolation};
 use super::fold::{Fold, WithFold, with_fold};
+use super::group::Aggregation;
 use super::interpolate::{Column, contribute};
 use super::points::SeriesPoints;
 use super::window::Window;
+use crate::allowance::Allowance;
 use crate::error::Error;
 
 /// Rows that one thread computes at a time.
@@ -32,22 +34,23 @@ pub(crate) struct ResultPoints {
 /// The aggregate of series, which are in the order of their UIDs, within `output`.
 pub(crate) fn aggregate(
     series: &[SeriesPoints],
-    aggregator: Aggregator,
-    output: Window,
+    aggregation: &Aggregation<'_>,
 ) -> Result<ResultPoints, Error> {
-    let rows = union(series, output);
+    let rows = union(series, aggregation.output);
     check_work(series.len(), rows.len())?;
     let values = match float_rows(series, &rows) {
-        RowKinds::Integers => numbers::<i64>(series, &rows, aggregator),
-        RowKinds::Floats => numbers::<f64>(series, &rows, aggregator),
+        RowKinds::Integers => numbers::<i64>(series, &rows, aggregation),
+        RowKinds::Floats => numbers::<f64>(series, &rows, aggregation),
         RowKinds::Mixed(is_float) => {
-            let integers = numbers::<i64>(series, &rows, aggregator);
-            let floats = numbers::<f64>(series, &rows, aggregator);
+            let integers = numbers::<i64>(series, &rows, aggregation);
+            let floats = numbers::<f64>(series, &rows, aggregation);
             let both = integers.into_iter().zip(floats).zip(is_float);
             both.map(|((integer, float), is_float)| if is_float { float } else { integer })
                 .collect()
         }
     };
+    // What was cut short is no result.
+    aggregation.allowance.check()?;
     Ok(ResultPoints {
         times: rows,
         values,
@@ -156,8 +159,9 @@ fn float_rows(series: &[SeriesPoints], rows: &[i64]) -> RowKinds {
 fn numbers<V: Column>(
     series: &[SeriesPoints],
     rows: &[i64],
-    aggregator: Aggregator,
+    aggregation: &Aggregation<'_>,
 ) -> Vec<Number> {
+    let aggregator = aggregation.aggregator;
     let needs_all = matches!(
         aggregator.function,
         Function::Median | Function::Percentile(..)
@@ -173,6 +177,7 @@ fn numbers<V: Column>(
             rows,
             function: aggregator.function,
             interpolation: aggregator.interpolation,
+            allowance: aggregation.allowance,
             kind: std::marker::PhantomData,
         };
         with_fold(aggregator.function, work)
@@ -189,6 +194,7 @@ struct Rows<'a, V> {
     rows: &'a [i64],
     function: Function,
     interpolation: Interpolation,
+    allowance: &'a Allowance,
     kind: std::marker::PhantomData<V>,
 }
 
@@ -198,6 +204,9 @@ impl<V: Column> WithFold<V> for Rows<'_, V> {
     fn run<F: Fold<V>>(self) -> Vec<Number> {
         let mut states = vec![F::new(self.function); self.rows.len()];
         for points in self.series {
+            if self.allowance.is_canceled() {
+                break;
+            }
             contribute::<V>(points, self.rows, self.interpolation, |row, value| {
                 states[row].add(value);
             });
@@ -211,7 +220,17 @@ impl<V: Column> WithFold<V> for Rows<'_, V> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::aggregator::Aggregator;
     use super::*;
+
+    fn aggregation<'a>(name: &str, output: Window, allowance: &'a Allowance) -> Aggregation<'a> {
+        Aggregation {
+            aggregator: Aggregator::find(name).unwrap(),
+            grid: None,
+            output,
+            allowance,
+        }
+    }
 
     fn series(times: std::ops::Range<i64>) -> SeriesPoints {
         let values = times.clone().map(|time| time as f64).collect();
@@ -228,8 +247,9 @@ mod tests {
         };
         let series = [series(0..rows), series(rows / 3..rows / 2)];
         for name in ["sum", "median"] {
-            let aggregator = Aggregator::find(name).unwrap();
-            let result = aggregate(&series, aggregator, all).unwrap();
+            let allowance = Allowance::default();
+            let aggregation = aggregation(name, all, &allowance);
+            let result = aggregate(&series, &aggregation).unwrap();
             assert_eq!(result.times, (0..rows).collect::<Vec<_>>());
             for (time, value) in result.times.iter().zip(&result.values) {
                 let is_both = name == "sum" && (rows / 3..rows / 2).contains(time);
@@ -237,6 +257,22 @@ mod tests {
                 assert_eq!(*value, Number::Float(expected), "{name} {time}");
             }
         }
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_computed() {
+        let all = Window {
+            start_ms: 0,
+            end_ms: 1_000,
+        };
+        let allowance = Allowance::default();
+        let series = [series(0..1_000)];
+        let aggregation = aggregation("sum", all, &allowance);
+        assert!(aggregate(&series, &aggregation).is_ok());
+        let canceled = &allowance.canceled;
+        canceled.store(true, std::sync::atomic::Ordering::Relaxed);
+        let error = aggregate(&series, &aggregation).unwrap_err();
+        assert_eq!(error.status, StatusCode::REQUEST_TIMEOUT);
     }
 
     #[test]

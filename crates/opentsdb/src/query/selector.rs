@@ -159,6 +159,11 @@ impl Selector {
         }))
     }
 
+    /// Whether series are selected by the values of a key.
+    pub(crate) fn has_key(&self, tagk: &str) -> bool {
+        self.keys.iter().any(|key| key.tagk == tagk)
+    }
+
     /// The values of the keys that make groups.
     pub(crate) fn group_of(&self, uids: &Uids, labels: &Labels) -> Vec<NameKey> {
         let tagvs = uids.read(UidKind::Tagv);

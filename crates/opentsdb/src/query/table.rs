@@ -7,14 +7,14 @@
 //! Fallback is all or nothing: an attempt answers if a single series is found by it. After it the
 //! original downsamples by the interval that it tried last, and so does this.
 
-use icecore_model::{Labels, METRIC_NAME, MatchOp, Matcher, SeriesSamples};
+use icecore_model::{Labels, METRIC_NAME, MatchOp, Matcher, ROLLUP_LABEL, SeriesSamples};
 
 use super::aggregator::Function;
 use super::downsampler::{Downsampler, Interval};
 use super::request::{PlannedSubQuery, RollupUsage, SubQuery};
 use crate::config::Config;
 use crate::error::Error;
-use crate::rollup::{ROLLUP_LABEL, RollupConfig, RollupInterval, RollupKind};
+use crate::rollup::{RollupConfig, RollupInterval, RollupKind};
 use crate::uid::{UidKind, Uids};
 
 /// What `showQuery` calls the table of points.
@@ -39,6 +39,21 @@ pub(super) enum Source {
         sums: RollupKind,
         counts: RollupKind,
     },
+}
+
+impl Source {
+    /// Under which labels the points of series are stored.
+    pub(super) fn stored(&self, series: Vec<Labels>) -> Vec<Labels> {
+        let kinds = match self {
+            Self::Points => return series,
+            Self::Rolled(kind) => vec![kind],
+            Self::Average { sums, counts } => vec![sums, counts],
+        };
+        let of_kind = |kind: &RollupKind| -> Vec<Labels> {
+            series.iter().map(|labels| kind.rolled(labels)).collect()
+        };
+        kinds.into_iter().flat_map(of_kind).collect()
+    }
 }
 
 /// All attempts, in their order.
@@ -178,6 +193,21 @@ impl RollupKind {
             Matcher::new(MatchOp::Regex, METRIC_NAME, names).ok()
         };
         std::iter::once(kind).chain(name).collect()
+    }
+
+    /// The labels of what is rolled up of a series.
+    fn rolled(&self, labels: &Labels) -> Labels {
+        let pairs = labels.iter().map(|(name, value)| {
+            let is_metric = name == METRIC_NAME;
+            let value = if is_metric {
+                self.metric(value)
+            } else {
+                value.to_owned()
+            };
+            (name.to_owned(), value)
+        });
+        let kind = (ROLLUP_LABEL.to_owned(), self.to_string());
+        Labels::from_pairs(pairs.chain(std::iter::once(kind)))
     }
 
     /// The series as one of its metric.

@@ -30,6 +30,10 @@ pub(crate) struct RollupInterval {
     pub(crate) row_span: RowSpan,
     /// Its table is that of points.
     pub(crate) is_default: bool,
+    /// The tables of its points, and of those that are aggregated over tags; empty where there is
+    /// none.
+    pub(crate) table: String,
+    pub(crate) pre_aggregation_table: String,
     /// How late its points may come (`delaySla`), in seconds.
     pub(crate) delay_s: u64,
 }
@@ -138,6 +142,13 @@ impl RollupConfig {
         &self.intervals
     }
 
+    /// The function of an id, in lower case.
+    pub(crate) fn function(&self, id: u8) -> Option<&str> {
+        let found = |(_, known): &&(String, u8)| *known == id;
+        let found = self.functions.iter().find(found);
+        found.map(|(name, _)| name.as_str())
+    }
+
     /// The id of a function, whose name may be in either case.
     pub(crate) fn function_id(&self, name: &str) -> Option<u8> {
         let found = |(known, _): &&(String, u8)| known.eq_ignore_ascii_case(name);
@@ -175,6 +186,8 @@ impl RollupInterval {
             seconds,
             row_span,
             is_default: field("defaultInterval") == Some("true"),
+            table: field("table").unwrap_or_default().to_owned(),
+            pre_aggregation_table: field("preAggregationTable").unwrap_or_default().to_owned(),
             delay_s,
         })
     }
@@ -212,8 +225,16 @@ mod tests {
         assert_eq!(config.function_id("Sum"), Some(0));
         assert_eq!(config.function_id("count"), Some(1));
         assert_eq!(config.function_id("avg"), None);
+        assert_eq!(
+            (config.function(1), config.function(2)),
+            (Some("count"), None)
+        );
         let minute = config.interval("1m").unwrap();
         assert!(minute.is_default);
+        assert_eq!(
+            (minute.table.as_str(), minute.pre_aggregation_table.as_str()),
+            ("tsdb", "")
+        );
         assert_eq!(minute.row_span, RowSpan::Hours(1));
         let hour = config.interval("1h").unwrap();
         assert_eq!((hour.seconds, hour.delay_s), (3600, 2 * 86_400));

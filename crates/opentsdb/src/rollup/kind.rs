@@ -2,13 +2,7 @@
 
 use std::fmt;
 
-use icecore_model::Labels;
-
-/// The label that such series have, and no other.
-pub(crate) const ROLLUP_LABEL: &str = "__rollup__";
-
-/// In the name of series that were aggregated over tags.
-const GROUP_BY: &str = "groupby";
+use icecore_model::{GROUP_BY, Labels, ROLLUP_LABEL};
 
 /// Which of the original's tables a point belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +15,23 @@ pub(crate) struct RollupKind {
 }
 
 impl RollupKind {
+    /// Reads the value of [`ROLLUP_LABEL`].
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        if text == GROUP_BY {
+            return Some(Self {
+                interval: None,
+                is_group_by: true,
+            });
+        }
+        let behind = text.strip_suffix(GROUP_BY);
+        let temporal = behind.and_then(|behind| behind.strip_suffix('-'));
+        let (interval, function) = temporal.unwrap_or(text).split_once('-')?;
+        Some(Self {
+            interval: Some((interval.to_owned(), function.to_owned())),
+            is_group_by: temporal.is_some(),
+        })
+    }
+
     /// The metric under which points of a metric are kept.
     pub(crate) fn metric(&self, metric: &str) -> String {
         format!("{metric}:{self}")
@@ -63,6 +74,7 @@ mod tests {
                 is_group_by,
             };
             assert_eq!(kind.metric("m"), name);
+            assert_eq!(RollupKind::parse(&kind.to_string()), Some(kind.clone()));
             let kind = kind.to_string();
             let labels = [("__name__", name), (ROLLUP_LABEL, &kind)];
             assert_eq!(base_metric(&Labels::from_pairs(labels)), "m");

@@ -7,5 +7,7 @@
 mod config;
 mod kind;
 
+pub(crate) use icecore_model::ROLLUP_LABEL;
+
 pub(crate) use config::{RollupConfig, RollupInterval};
-pub(crate) use kind::{ROLLUP_LABEL, RollupKind, base_metric};
+pub(crate) use kind::{RollupKind, base_metric};

@@ -32,7 +32,7 @@ pub(crate) struct SeriesName {
 
 impl SeriesName {
     /// What stored labels are called now; `None` for what is no series of points.
-    fn of(labels: &Labels, uids: &Uids) -> Option<Self> {
+    pub(crate) fn of(labels: &Labels, uids: &Uids) -> Option<Self> {
         let current = |kind: UidKind, stored: &str| {
             let space = uids.read(kind);
             let current = space.current_name(stored).map(Arc::clone);
@@ -63,8 +63,15 @@ impl SeriesName {
         Ok(Self { metric, tags })
     }
 
-    /// The TSUID, if all names have ids.
-    pub(crate) fn tsuid(&self, uids: &Uids) -> Option<Tsuid> {
+    /// The TSUID, if all names have ids that are durable.
+    pub(crate) fn settled_tsuid(&self, uids: &Uids) -> Option<Tsuid> {
+        let tsuid = self.tsuid(uids)?;
+        let mut unsettled = Vec::new();
+        uids.push_unsettled_of(&tsuid, &mut unsettled);
+        unsettled.is_empty().then_some(tsuid)
+    }
+
+    fn tsuid(&self, uids: &Uids) -> Option<Tsuid> {
         let metric = uids.read(UidKind::Metric).id(&self.metric)?;
         let (keys, values) = (uids.read(UidKind::Tagk), uids.read(UidKind::Tagv));
         let tags = self
@@ -79,11 +86,11 @@ impl SeriesName {
         uids: &Uids,
         changes: &mut Vec<CatalogChange>,
     ) -> Result<Tsuid, Error> {
-        let metric = uids.get_or_assign(UidKind::Metric, &self.metric, changes)?;
+        let metric = uids.get_or_adopt(UidKind::Metric, &self.metric, changes)?;
         let mut tags = Vec::with_capacity(self.tags.len());
         for (key, value) in &self.tags {
-            let key = uids.get_or_assign(UidKind::Tagk, key, changes)?;
-            tags.push((key, uids.get_or_assign(UidKind::Tagv, value, changes)?));
+            let key = uids.get_or_adopt(UidKind::Tagk, key, changes)?;
+            tags.push((key, uids.get_or_adopt(UidKind::Tagv, value, changes)?));
         }
         Ok(Tsuid::new(metric, tags))
     }
@@ -108,7 +115,7 @@ pub(crate) async fn assigned_tsuids<'a>(
     let known = series
         .clone()
         .into_iter()
-        .map(|series| series.tsuid(&tsd.uids));
+        .map(|series| series.settled_tsuid(&tsd.uids));
     if let Some(tsuids) = known.collect() {
         return Ok(tsuids);
     }
@@ -120,5 +127,9 @@ pub(crate) async fn assigned_tsuids<'a>(
     let tsuids = tsuids.collect::<Result<_, _>>()?;
     records.write(changes.clone()).await?;
     tsd.uids.committed(&changes);
+    let outdated = tsd.uids.outdated_adoptions(&changes);
+    if !outdated.is_empty() {
+        tsd.records.lock().await.write(outdated).await?;
+    }
     Ok(tsuids)
 }

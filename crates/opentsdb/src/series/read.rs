@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use http::StatusCode;
-use icecore_model::{SelectHints, Selection, SeriesSamples, SourceError, is_stale_nan};
+use icecore_model::rollup::{Edge, RollupChoice, WindowFields};
+use icecore_model::{
+    RolledSamples, RolledTime, SelectHints, Selection, SeriesSamples, SourceError, is_stale_nan,
+};
 
 use super::{SeriesFilter, SeriesName};
 use crate::error::Error;
@@ -60,12 +63,48 @@ pub(crate) async fn count_points(
         let histograms = samples.histograms.iter().map(|sample| sample.timestamp_ms);
         let times = floats(&samples).map(|(timestamp_ms, _)| timestamp_ms);
         for timestamp_ms in times.chain(histograms) {
-            points.count += 1;
-            points.last_ms = points.last_ms.max(Some(timestamp_ms));
+            points.add(1, timestamp_ms);
+        }
+        if let Some(rolled) = &samples.rolled {
+            points.add_windows(rolled);
         }
     };
-    select(tsd, filter, ALL_TIME, SelectHints::default(), visit).await?;
+    let fields = WindowFields::COUNTS | WindowFields::LAST;
+    let hints = SelectHints {
+        rolled: RolledTime::Windows(RollupChoice::default(), fields),
+        ..SelectHints::default()
+    };
+    select(tsd, filter, ALL_TIME, hints, visit).await?;
     Ok(points)
+}
+
+impl SeriesPoints {
+    /// Adds so many, the last of them at this time.
+    fn add(&mut self, count: u64, last_ms: i64) {
+        if count > 0 {
+            self.count += count;
+            self.last_ms = self.last_ms.max(Some(last_ms));
+        }
+    }
+
+    /// Adds the points that windows stand for.
+    fn add_windows(&mut self, rolled: &RolledSamples) {
+        for windows in &rolled.windows {
+            for (at, start_ms) in windows.starts.iter().enumerate() {
+                let edge = matches!(windows.edges[at], Edge::Sample(_));
+                self.add(u64::from(edge), *start_ms);
+                let inside = windows.interior(at);
+                inside
+                    .iter()
+                    .for_each(|of| self.add(of.samples(), of.last_ms));
+            }
+        }
+        for window in rolled.histograms.iter().flatten() {
+            let inside = window.interior.as_ref();
+            let last_ms = inside.map_or(window.start_ms, |of| of.last_ms);
+            self.add(window.samples(), last_ms);
+        }
+    }
 }
 
 /// Floats in time order, without the marks that Prometheus puts at the end of a series.

@@ -90,7 +90,7 @@ impl CalendarInterval {
     }
 
     /// The length of a step of elapsed time.
-    fn elapsed_ms(&self) -> Option<i64> {
+    pub(crate) fn elapsed_ms(&self) -> Option<i64> {
         let unit_ms = match self.unit {
             CalendarUnit::Millisecond => 1,
             CalendarUnit::Second => 1000,

@@ -124,19 +124,23 @@ impl Branch {
         } else {
             push_array(branches, &self.branches, |out, branch| branch.write(out));
         }
-        let mut path = ObjectWriter::new(object.member("path"));
-        path.text("0", ROOT);
-        for (depth, name) in self.path.iter().enumerate() {
-            path.text(&(depth + 1).to_string(), name);
-        }
-        drop(path);
+        self.write_path(&mut object);
         object.text("displayName", self.display_name());
         object.plain("treeId", self.tree);
         object.text("branchId", &BranchId::of(self.tree, &self.path).to_hex());
         object.plain("depth", self.path.len());
     }
 
-    pub(super) fn stored(&self) -> CatalogChange {
+    /// The names from the root on, by their depths.
+    pub(crate) fn write_path(&self, object: &mut ObjectWriter<'_>) {
+        let mut path = ObjectWriter::new(object.member("path"));
+        path.text("0", ROOT);
+        for (depth, name) in self.path.iter().enumerate() {
+            path.text(&(depth + 1).to_string(), name);
+        }
+    }
+
+    pub(crate) fn stored(&self) -> CatalogChange {
         let mut json = String::new();
         let mut object = ObjectWriter::new(&mut json);
         push_array(object.member("path"), &self.path, |out, name| {
@@ -179,7 +183,7 @@ impl Leaf {
         object.text("displayName", &self.display_name);
     }
 
-    pub(super) fn stored(&self, key: Vec<u8>) -> CatalogChange {
+    pub(crate) fn stored(&self, key: Vec<u8>) -> CatalogChange {
         let mut json = String::new();
         let mut object = ObjectWriter::new(&mut json);
         object.text("displayName", &self.display_name);

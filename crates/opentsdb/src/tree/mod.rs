@@ -25,7 +25,7 @@ pub(crate) use branch::{Branch, BranchId, Leaf};
 pub(crate) use builder::{NamedMeta, TreeSeries, build};
 pub(crate) use definition::{RULES_MAX, Tree, TreeEdit};
 pub(crate) use growth::{NewLeaves, grow};
-pub(crate) use rule::{RuleEdit, RuleType};
+pub(crate) use rule::{Rule, RuleEdit, RuleType};
 
 use crate::catalog_key;
 

@@ -7,16 +7,17 @@
 //!
 //! Holds always:
 //! - An id is given to one name and never again; the name of an id can be changed.
-//! - Until an id is known to be durable, every request that uses it stores it again, so that no
-//!   acknowledged point depends on a request that may be lost.
+//! - Until what is said of an id is known to be durable, every request that uses it stores it
+//!   again, so that no acknowledged point depends on a request that may be lost.
 
 mod space;
 pub(crate) mod tsuid;
+mod unsettled;
 
 use icecore_model::{Catalog, CatalogChange, StoreError};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-pub(crate) use space::UidSpace;
+pub(crate) use space::{UidConflict, UidSpace};
 pub(crate) use tsuid::{Tsuid, push_uid};
 
 use crate::catalog_key;
@@ -104,13 +105,25 @@ impl Uids {
             let former = catalog_key::former_names(kind as u8);
             let uids = catalog.range(uids, usize::MAX).await?;
             let former = catalog.range(former, usize::MAX).await?;
+            let greatest = catalog_key::exactly(&catalog_key::greatest_uid(kind as u8));
+            let greatest = catalog.range(greatest, 1).await?;
             let mut space = self.write(kind);
+            for (key, value) in greatest {
+                space.load_greatest(&key, &value)?;
+            }
             for (key, value) in uids {
                 space.load(&key, &value)?;
             }
             for (key, value) in former {
                 space.load_former(&key, &value)?;
             }
+        }
+        let adopted = catalog
+            .range(catalog_key::all_adopted(), usize::MAX)
+            .await?;
+        let mut metrics = self.write(UidKind::Metric);
+        for (key, _) in adopted {
+            metrics.load_adopted(&key)?;
         }
         Ok(())
     }
@@ -139,12 +152,51 @@ impl Uids {
         {
             let space = self.read(kind);
             if let Some(uid) = space.id(name)
-                && !space.is_pending(uid)
+                && space.is_written_and_settled(uid)
             {
                 return Ok(uid);
             }
         }
         self.write(kind).get_or_assign(name, changes)
+    }
+
+    /// The id of a name that has to be shown, and that others may have written. Metrics that get
+    /// one so are *adopted*: numbers of them are shown as before.
+    pub(crate) fn get_or_adopt(
+        &self,
+        kind: UidKind,
+        name: &str,
+        changes: &mut Vec<CatalogChange>,
+    ) -> Result<Uid, Error> {
+        self.write(kind).get_or_adopt(name, changes)
+    }
+
+    /// What has to be stored with a record of an id.
+    pub(crate) fn push_unsettled(&self, kind: UidKind, uid: Uid, out: &mut Vec<CatalogChange>) {
+        self.read(kind).push_unsettled(uid, out);
+    }
+
+    /// What has to be stored with a record of a series.
+    pub(crate) fn push_unsettled_of(&self, tsuid: &Tsuid, out: &mut Vec<CatalogChange>) {
+        self.push_unsettled(UidKind::Metric, tsuid.metric, out);
+        for (key, value) in &tsuid.tags {
+            self.push_unsettled(UidKind::Tagk, *key, out);
+            self.push_unsettled(UidKind::Tagv, *value, out);
+        }
+    }
+
+    /// What has to be deleted after these changes were stored: metrics that they adopt and that
+    /// were written in the meantime.
+    pub(crate) fn outdated_adoptions(&self, changes: &[CatalogChange]) -> Vec<CatalogChange> {
+        let keys = catalog_key::all_adopted();
+        let adopted = changes.iter().filter(|change| keys.contains(&change.key));
+        let metrics = self.read(UidKind::Metric);
+        let outdated = adopted.filter(|change| !metrics.is_adopted(&change.key));
+        let deleted = outdated.map(|change| CatalogChange {
+            key: change.key.clone(),
+            value: None,
+        });
+        deleted.collect()
     }
 
     /// Changes whenever a name was taken from an id, so that it may need another one.
@@ -153,15 +205,17 @@ impl Uids {
         UidKind::ALL.into_iter().map(of).sum()
     }
 
-    /// Ids of these changes are durable: requests need not store them again.
-    pub(crate) fn committed(&self, changes: &[CatalogChange]) {
+    /// These changes are durable: requests need not store them again.
+    pub(crate) fn committed<'c>(&self, changes: &'c [CatalogChange]) {
         for kind in UidKind::ALL {
-            let keys = catalog_key::uids(kind as u8);
-            let of_kind = |change: &&CatalogChange| keys.contains(&change.key);
-            let mut of_kind = changes.iter().filter(of_kind).peekable();
+            let of_kind = |change: &'c CatalogChange| {
+                let (of, key) = catalog_key::parse_uid_record(&change.key)?;
+                (of == kind as u8).then_some((key, change))
+            };
+            let mut of_kind = changes.iter().filter_map(of_kind).peekable();
             if of_kind.peek().is_some() {
                 let mut space = self.write(kind);
-                of_kind.for_each(|change| space.committed(&change.key));
+                of_kind.for_each(|(key, change)| space.committed(&key, change));
             }
         }
     }

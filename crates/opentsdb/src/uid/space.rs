@@ -12,12 +12,24 @@ use std::sync::Arc;
 
 use icecore_model::{CatalogChange, StoreError};
 
+use super::unsettled::{UidRecord, Unsettled};
 use super::{Uid, UidKind, exhausted};
-use crate::catalog_key;
+use crate::catalog_key::{self, UidKey};
 use crate::error::Error;
 
 /// Draws of a random id before the space is taken to be full.
 const RANDOM_ATTEMPTS: usize = 64;
+
+/// Why a name cannot have the id that it has elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum UidConflict {
+    /// The id has this name.
+    IdTaken(String),
+    /// The name has this id.
+    NameTaken(Uid),
+    /// It is 0, or has more bytes than ids have here.
+    OutOfRange,
+}
 
 #[derive(Debug)]
 pub(crate) struct UidSpace {
@@ -30,8 +42,12 @@ pub(crate) struct UidSpace {
     former: HashMap<Arc<str>, Uid>,
     /// The greatest id that was ever given out, also those whose names are gone.
     last: u64,
-    /// Ids that may not be durable yet.
-    pending: HashSet<Uid>,
+    /// No id below this one is free.
+    gap: u64,
+    /// What may not be durable yet.
+    unsettled: Unsettled,
+    /// Ids of metrics that only others than OpenTSDB's clients have written.
+    adopted: HashSet<Uid>,
     /// How often a name was taken from an id: what is known of names may not hold any more.
     renames: u64,
     /// Where random ids come from, instead of counting.
@@ -47,7 +63,9 @@ impl UidSpace {
             names: BTreeMap::new(),
             former: HashMap::new(),
             last: 0,
-            pending: HashSet::new(),
+            gap: 1,
+            unsettled: Unsettled::default(),
+            adopted: HashSet::new(),
             renames: 0,
             random: is_random.then(RandomState::new),
         }
@@ -65,11 +83,27 @@ impl UidSpace {
         self.names.get(&uid)
     }
 
-    /// Names that begin with `prefix`, in byte order.
-    pub(crate) fn names_from(&self, prefix: &str) -> impl Iterator<Item = &Arc<str>> {
-        let from = (Bound::Included(prefix), Bound::Unbounded);
-        let names = self.ids.range::<str, _>(from).map(|(name, _)| name);
+    /// Names that begin with `prefix`, in byte order; only those behind `last`, if there is one.
+    pub(crate) fn names_behind<'a>(
+        &'a self,
+        prefix: &'a str,
+        last: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a Arc<str>> {
+        let from = last.map_or(Bound::Included(prefix), Bound::Excluded);
+        let names = self.ids.range::<str, _>((from, Bound::Unbounded));
+        let names = names.map(|(name, _)| name);
         names.take_while(move |name| name.starts_with(prefix))
+    }
+
+    /// Names of the ids behind one, in the order of ids.
+    pub(crate) fn names_after(&self, uid: Uid) -> impl Iterator<Item = (Uid, &Arc<str>)> {
+        let behind = (Bound::Excluded(uid), Bound::Unbounded);
+        self.names.range(behind).map(|(uid, name)| (*uid, name))
+    }
+
+    /// The greatest id that was given out.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -107,10 +141,24 @@ impl UidSpace {
         self.renames
     }
 
-    pub(super) fn is_pending(&self, uid: Uid) -> bool {
-        self.pending.contains(&uid)
+    /// Whether nothing has to be stored with a point that uses an id.
+    pub(super) fn is_written_and_settled(&self, uid: Uid) -> bool {
+        !self.adopted.contains(&uid) && self.unsettled.is_settled(uid)
     }
 
+    /// What has to be stored with anything that uses an id.
+    pub(crate) fn push_unsettled(&self, uid: Uid, changes: &mut Vec<CatalogChange>) {
+        let records = self.unsettled.of(uid);
+        changes.extend(records.map(|record| self.change(record)));
+    }
+
+    /// Whether points of OpenTSDB's clients may be stored under a name.
+    pub(crate) fn is_written(&self, stored: &str) -> bool {
+        let uid = self.id(stored).or_else(|| self.former.get(stored).copied());
+        uid.is_some_and(|uid| !self.adopted.contains(&uid))
+    }
+
+    /// The id of a name that is about to be written.
     pub(super) fn get_or_assign(
         &mut self,
         name: &str,
@@ -118,28 +166,89 @@ impl UidSpace {
     ) -> Result<Uid, Error> {
         let uid = match self.id(name) {
             Some(uid) => uid,
-            None => self.assign(name, changes)?,
+            None => self.assign(name)?,
         };
-        if self.is_pending(uid) {
-            changes.push(self.change(uid, name));
-        }
+        self.write(uid, changes);
         Ok(uid)
     }
 
-    fn assign(&mut self, name: &str, changes: &mut Vec<CatalogChange>) -> Result<Uid, Error> {
-        let uid = self.next_id()?;
-        if self.former.remove(name).is_some() {
-            changes.push(self.former_change(name, None));
+    /// What has to be stored with a point that uses an id.
+    fn write(&mut self, uid: Uid, changes: &mut Vec<CatalogChange>) {
+        if self.adopted.remove(&uid) {
+            self.unsettled.add(uid, UidRecord::Adopted(uid));
         }
-        self.insert(uid, name.into());
-        self.pending.insert(uid);
+        self.push_unsettled(uid, changes);
+    }
+
+    /// The id of a name that has to be shown, and that others may have written.
+    pub(super) fn get_or_adopt(
+        &mut self,
+        name: &str,
+        changes: &mut Vec<CatalogChange>,
+    ) -> Result<Uid, Error> {
+        // Who found series before a renaming may ask for a name that is a former one by now.
+        let known = self.id(name).or_else(|| self.former.get(name).copied());
+        let uid = match known {
+            Some(uid) => uid,
+            None => {
+                let uid = self.assign(name)?;
+                if self.kind == UidKind::Metric {
+                    self.adopted.insert(uid);
+                    self.unsettled.add(uid, UidRecord::Adopted(uid));
+                }
+                uid
+            }
+        };
+        self.push_unsettled(uid, changes);
         Ok(uid)
+    }
+
+    fn assign(&mut self, name: &str) -> Result<Uid, Error> {
+        let uid = self.next_id()?;
+        self.give(uid, name);
+        Ok(uid)
+    }
+
+    /// Gives a name the id that it has elsewhere; says whether it is new.
+    pub(crate) fn import(
+        &mut self,
+        uid: Uid,
+        name: &str,
+        changes: &mut Vec<CatalogChange>,
+    ) -> Result<bool, UidConflict> {
+        if uid.0 == 0 || uid.0 > self.max() {
+            return Err(UidConflict::OutOfRange);
+        }
+        let is_new = match (self.name(uid), self.id(name)) {
+            (Some(known), _) if **known == *name => false,
+            (Some(known), _) => return Err(UidConflict::IdTaken(known.to_string())),
+            (None, Some(known)) => return Err(UidConflict::NameTaken(known)),
+            (None, None) => true,
+        };
+        if is_new {
+            self.give(uid, name);
+        }
+        self.write(uid, changes);
+        Ok(is_new)
+    }
+
+    /// Gives an id a name that no id has now.
+    fn give(&mut self, uid: Uid, name: &str) {
+        let name: Arc<str> = name.into();
+        if let Some(previous) = self.former.remove(&name) {
+            self.unsettled.share(previous, uid);
+            self.unsettled
+                .add(uid, UidRecord::Former(Arc::clone(&name)));
+        }
+        self.insert(uid, name);
+        self.unsettled.add(uid, UidRecord::Name(uid));
     }
 
     fn next_id(&mut self) -> Result<Uid, Error> {
         let Some(random) = &self.random else {
+            // One great id of elsewhere does not end the counting.
             if self.last >= self.max() {
-                return Err(exhausted(self.kind, self.width));
+                return self.first_gap();
             }
             return Ok(Uid(self.last + 1));
         };
@@ -154,21 +263,36 @@ impl UidSpace {
         free.ok_or_else(|| exhausted(self.kind, self.width))
     }
 
-    /// Gives an id another name. The caller has checked that the new one is free.
-    pub(crate) fn rename(&mut self, uid: Uid, name: &str) -> Vec<CatalogChange> {
-        let mut changes = Vec::new();
-        if self.former.remove(name).is_some() {
-            changes.push(self.former_change(name, None));
+    /// The first id that has no name.
+    fn first_gap(&mut self) -> Result<Uid, Error> {
+        for (uid, _) in self.names.range(Uid(self.gap)..) {
+            if uid.0 != self.gap {
+                break;
+            }
+            self.gap = self.gap.saturating_add(1);
         }
+        let is_taken = self.names.contains_key(&Uid(self.gap));
+        if is_taken || self.gap > self.max() {
+            return Err(exhausted(self.kind, self.width));
+        }
+        Ok(Uid(self.gap))
+    }
+
+    /// The id that has been renamed so, as long as that may not be durable.
+    pub(crate) fn unsettled_renaming(&self, old: &str, new: &str) -> Option<Uid> {
+        let uid = self.id(new).filter(|uid| self.former.get(old) == Some(uid));
+        uid.filter(|uid| !self.unsettled.is_settled(*uid))
+    }
+
+    /// Gives an id another name. The caller has checked that the new one is free.
+    pub(crate) fn rename(&mut self, uid: Uid, name: &str) {
         if let Some(old) = self.names.remove(&uid) {
             self.ids.remove(&old);
-            changes.push(self.former_change(&old, Some(uid)));
-            self.former.insert(old, uid);
+            self.former.insert(Arc::clone(&old), uid);
+            self.unsettled.add(uid, UidRecord::Former(old));
         }
         self.renames += 1;
-        self.insert(uid, name.into());
-        changes.push(self.change(uid, name));
-        changes
+        self.give(uid, name);
     }
 
     fn insert(&mut self, uid: Uid, name: Arc<str>) {
@@ -177,18 +301,27 @@ impl UidSpace {
         self.last = self.last.max(uid.0);
     }
 
-    fn change(&self, uid: Uid, name: &str) -> CatalogChange {
-        CatalogChange {
-            key: catalog_key::uid(self.kind as u8, uid.0),
-            value: Some(name.as_bytes().to_vec()),
-        }
-    }
-
-    fn former_change(&self, name: &str, uid: Option<Uid>) -> CatalogChange {
-        CatalogChange {
-            key: catalog_key::former_name(self.kind as u8, name),
-            value: uid.map(|uid| uid.0.to_be_bytes().to_vec()),
-        }
+    /// What a record has to say now.
+    fn change(&self, record: &UidRecord) -> CatalogChange {
+        let kind = self.kind as u8;
+        let (key, value) = match record {
+            UidRecord::Name(uid) => {
+                let name = self.name(*uid).map(|name| name.as_bytes().to_vec());
+                (catalog_key::uid(kind, uid.0), name)
+            }
+            UidRecord::Former(name) => {
+                let uid = self
+                    .former
+                    .get(name)
+                    .map(|uid| uid.0.to_be_bytes().to_vec());
+                (catalog_key::former_name(kind, name), uid)
+            }
+            UidRecord::Adopted(uid) => {
+                let is_adopted = self.adopted.contains(uid);
+                (catalog_key::adopted(uid.0), is_adopted.then(Vec::new))
+            }
+        };
+        CatalogChange { key, value }
     }
 
     /// The record of a UID.
@@ -202,6 +335,24 @@ impl UidSpace {
         Ok(())
     }
 
+    /// Ids up to this one were given out elsewhere, also those whose names are gone: they are not
+    /// given to other names. To be stored before names are.
+    pub(crate) fn import_greatest(&mut self, greatest: u64) -> CatalogChange {
+        self.last = self.last.max(greatest.min(self.max()));
+        CatalogChange {
+            key: catalog_key::greatest_uid(self.kind as u8),
+            value: Some(self.last.to_be_bytes().to_vec()),
+        }
+    }
+
+    /// The record of the greatest id of elsewhere.
+    pub(super) fn load_greatest(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let greatest = catalog_key::parse_id(value);
+        let greatest = greatest.ok_or_else(|| catalog_key::unreadable("the greatest UID", key))?;
+        self.last = self.last.max(greatest.min(self.max()));
+        Ok(())
+    }
+
     /// The record of a former name.
     pub(super) fn load_former(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let name = catalog_key::parse_former_name(key);
@@ -209,13 +360,41 @@ impl UidSpace {
         let (name, uid) = name
             .zip(uid)
             .ok_or_else(|| catalog_key::unreadable("a former name", key))?;
-        self.former.insert(name.into(), uid);
+        // Of a name that was assigned anew it may have been left behind.
+        match self.id(name) {
+            None => drop(self.former.insert(name.into(), uid)),
+            Some(owner) => self.unsettled.add(owner, UidRecord::Former(name.into())),
+        }
         Ok(())
     }
 
-    pub(super) fn committed(&mut self, key: &[u8]) {
-        if let Some(id) = catalog_key::parse_uid(key) {
-            self.pending.remove(&Uid(id));
+    /// The record of a metric that was adopted.
+    pub(super) fn load_adopted(&mut self, key: &[u8]) -> Result<(), StoreError> {
+        let uid = catalog_key::parse_uid(key).map(Uid);
+        let uid = uid.ok_or_else(|| catalog_key::unreadable("an adopted metric", key))?;
+        self.adopted.insert(uid);
+        Ok(())
+    }
+
+    /// Whether the metric of a record of the catalog is adopted.
+    pub(super) fn is_adopted(&self, key: &[u8]) -> bool {
+        catalog_key::parse_uid(key).is_some_and(|id| self.adopted.contains(&Uid(id)))
+    }
+
+    /// A change is durable. Where something else holds by now, that is stored (again).
+    pub(super) fn committed(&mut self, key: &UidKey<'_>, change: &CatalogChange) {
+        let (record, uid) = match *key {
+            UidKey::Name(id) => (UidRecord::Name(Uid(id)), Some(Uid(id))),
+            UidKey::Adopted(id) => (UidRecord::Adopted(Uid(id)), Some(Uid(id))),
+            UidKey::Former(name) => {
+                let uid = self.id(name).or_else(|| self.former.get(name).copied());
+                (UidRecord::Former(name.into()), uid)
+            }
+        };
+        if self.change(&record) == *change {
+            self.unsettled.settle(&record);
+        } else if let Some(uid) = uid {
+            self.unsettled.add(uid, record);
         }
     }
 }
@@ -245,6 +424,33 @@ mod tests {
     }
 
     #[test]
+    fn a_great_id_of_elsewhere_does_not_end_the_counting() {
+        let mut space = space(1, false);
+        for (id, name) in [(255, "z"), (2, "b")] {
+            assert_eq!(space.import(Uid(id), name, &mut Vec::new()), Ok(true));
+        }
+        assert_eq!(assign(&mut space, "a"), Ok(Uid(1)));
+        for id in 3..255 {
+            assert_eq!(assign(&mut space, &format!("m{id}")), Ok(Uid(id)));
+        }
+        assert!(assign(&mut space, "one.more").is_err());
+    }
+
+    #[test]
+    fn ids_that_were_given_out_elsewhere_are_not_given_again() {
+        let mut first = space(1, false);
+        let stored = first.import_greatest(9);
+        assert_eq!(assign(&mut first, "a"), Ok(Uid(10)));
+        let mut read = space(1, false);
+        let value = stored.value.unwrap();
+        read.load_greatest(&stored.key, &value).unwrap();
+        assert_eq!(assign(&mut read, "a"), Ok(Uid(10)));
+        // A smaller one that comes later takes nothing back.
+        let again = read.import_greatest(3);
+        assert_eq!(again.value.unwrap(), 10u64.to_be_bytes());
+    }
+
+    #[test]
     fn random_ids_are_distinct_and_fit_the_width() {
         let mut space = space(2, true);
         let ids: HashSet<u64> = (0..1000)
@@ -259,8 +465,10 @@ mod tests {
     fn a_renamed_id_keeps_what_is_stored_under_its_former_names() {
         let mut space = space(3, false);
         let uid = assign(&mut space, "a").unwrap();
-        let mut stored = space.rename(uid, "b");
-        stored.extend(space.rename(uid, "c"));
+        space.rename(uid, "b");
+        space.rename(uid, "c");
+        let mut stored = Vec::new();
+        space.push_unsettled(uid, &mut stored);
         assert_eq!(space.id("a"), None);
         assert_eq!(space.former_names("c"), ["a".into(), "b".into()]);
         assert_eq!(space.current_name("a").map(AsRef::as_ref), Some("c"));
@@ -285,11 +493,47 @@ mod tests {
         // A name that is assigned anew belongs to the new id.
         let mut changes = Vec::new();
         space.get_or_assign("a", &mut changes).unwrap();
-        assert_eq!(changes[0].value, None);
+        let key = catalog_key::former_name(0, "a");
+        assert!(changes.contains(&CatalogChange { key, value: None }));
         assert_eq!(space.former_names("c"), ["b".into()]);
         assert_eq!(space.current_name("a"), None);
         // And back to where it was.
         space.rename(uid, "b");
         assert_eq!(space.former_names("b"), ["c".into()]);
+    }
+
+    #[test]
+    fn a_former_name_that_is_shown_is_that_of_its_id() {
+        let mut space = space(3, false);
+        let uid = assign(&mut space, "a").unwrap();
+        space.rename(uid, "b");
+        assert_eq!(space.get_or_adopt("a", &mut Vec::new()), Ok(uid));
+        assert_eq!(space.current_name("a").map(AsRef::as_ref), Some("b"));
+        assert_eq!(space.len(), 1);
+    }
+
+    #[test]
+    fn ids_of_elsewhere_are_taken_over_unless_they_mean_something_else() {
+        let mut space = space(1, false);
+        let mut changes = Vec::new();
+        let mut adopt = |space: &mut UidSpace, id, name: &str| {
+            let adopted = space.import(Uid(id), name, &mut changes);
+            (adopted, changes.len())
+        };
+        assert_eq!(adopt(&mut space, 7, "a"), (Ok(true), 1));
+        // It may not be durable yet, and is stored again.
+        assert_eq!(adopt(&mut space, 7, "a"), (Ok(false), 2));
+        let taken = UidConflict::IdTaken("a".into());
+        assert_eq!(adopt(&mut space, 7, "b"), (Err(taken), 2));
+        let taken = UidConflict::NameTaken(Uid(7));
+        assert_eq!(adopt(&mut space, 8, "a"), (Err(taken), 2));
+        for id in [0, 256] {
+            let refused = adopt(&mut space, id, "c");
+            assert_eq!(refused, (Err(UidConflict::OutOfRange), 2));
+        }
+        // Ids that are counted go on behind it.
+        assert_eq!(assign(&mut space, "d"), Ok(Uid(8)));
+        let names: Vec<_> = space.names_after(Uid(7)).map(|(uid, _)| uid).collect();
+        assert_eq!((names, space.last()), (vec![Uid(8)], 8));
     }
 }

@@ -111,7 +111,7 @@ fn series_of_prometheus_get_uids_when_they_are_shown() {
     });
     let _ = block_on(append).unwrap();
     let suggested = get(&tsd, "/api/suggest?type=metrics");
-    assert_eq!(suggested, json!(["m"]));
+    assert_eq!(suggested, json!(["m", "up"]));
     let last = get(&tsd, "/api/query/last?timeseries=up%7Bjob=node%7D&resolve");
     let tags = json!({"job": "node", "instance": "h:9100"});
     assert_eq!(last[0]["value"], "1.5");

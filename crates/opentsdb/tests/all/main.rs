@@ -8,5 +8,14 @@
 
 mod catalog;
 mod conformance;
+mod deletion;
+mod graph;
+mod limits;
 mod model;
+mod original;
+mod other_clients;
 mod query_examples;
+mod rolled;
+mod transfer;
+mod translate;
+mod unsettled;

@@ -14,26 +14,30 @@ use icecore_opentsdb::{Config, Stores, Tsd};
 use serde_json::{Value, json};
 
 /// A whole hour.
-const B: i64 = 1_356_998_400;
+pub(super) const B: i64 = 1_356_998_400;
 
-struct Daemon {
-    stores: Stores,
-    tsd: Tsd,
+pub(super) struct Daemon {
+    pub(super) stores: Stores,
+    pub(super) tsd: Tsd,
 }
 
 impl Daemon {
-    fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config) -> Self {
+        Self::over(MemoryStore::stores(), config)
+    }
+
+    /// A daemon that begins with what is stored.
+    pub(super) fn over(stores: Stores, config: Config) -> Self {
         let config = Config {
             auto_create_metrics: true,
             ..config
         };
         let clock = Arc::new(ManualClock::at((B + 86_400) * 1000));
-        let stores = MemoryStore::stores();
         let tsd = block_on(Tsd::open(config, stores.clone(), clock)).unwrap();
         Self { stores, tsd }
     }
 
-    fn ask(&self, method: Method, target: &str, body: &str) -> (u16, String) {
+    pub(super) fn ask(&self, method: Method, target: &str, body: &str) -> (u16, String) {
         let body = body.to_owned().into();
         let request = Request::new(method, target, HeaderMap::new(), body);
         let response = block_on(handle(&self.tsd, &request));
@@ -42,7 +46,7 @@ impl Daemon {
     }
 
     /// Points at seconds after [`B`].
-    fn put(&self, tags: &[(&str, &str)], points: &[(i64, Value)]) {
+    pub(super) fn put(&self, tags: &[(&str, &str)], points: &[(i64, Value)]) {
         for (second, value) in points {
             let tags: Value = tags
                 .iter()
@@ -55,7 +59,7 @@ impl Daemon {
         }
     }
 
-    fn query(&self, (start, end): (i64, i64), m: &str) -> (u16, Value) {
+    pub(super) fn query(&self, (start, end): (i64, i64), m: &str) -> (u16, Value) {
         let m: String = form_urlencoded::byte_serialize(m.as_bytes()).collect();
         let target = format!("/api/query?start={}&end={}&{m}", B + start, B + end);
         let target = target.replace("m%3D", "m=").replace("%26", "&");
@@ -290,7 +294,7 @@ fn names_that_were_changed_are_one_series() {
 }
 
 /// Samples without UIDs, as other protocols write them.
-fn append(stores: &Stores, labels: &Labels, samples: &[(i64, f64)]) {
+pub(super) fn append(stores: &Stores, labels: &Labels, samples: &[(i64, f64)]) {
     let mut bytes = Vec::new();
     for (name, value) in labels.iter() {
         push_raw_label(&mut bytes, name, value);
@@ -336,4 +340,32 @@ fn series_of_other_protocols_are_found() {
     for m in ["m=sum:nosuch", "m=sum:up{job=*}", "m=sum:up{instance=x}"] {
         assert_eq!(daemon.query((0, 60), m).0, 400, "{m}");
     }
+}
+
+/// Answers of the original: series outside of an intersection add no rows.
+#[test]
+fn times_of_joined_series_count() {
+    let daemon = default();
+    daemon.put(&[("host", "a")], &[(0, json!(1)), (600, json!(2))]);
+    daemon.put(&[("host", "b")], &[(300, json!(3))]);
+    let point = json!({"metric": "n", "timestamp": B, "value": 10, "tags": {"host": "a"}});
+    daemon.ask(Method::POST, "/api/put", &point.to_string());
+    let rows = |operator: &str| {
+        let filter = json!({"tagk": "host", "type": "wildcard", "filter": "*", "groupBy": true});
+        let metric = |id: &str, metric: &str| json!({"id": id, "metric": metric, "filter": "f", "fillPolicy": {"policy": "zero"}});
+        let query = json!({
+            "time": {"start": B.to_string(), "end": (B + 900).to_string(), "aggregator": "sum"},
+            "filters": [{"id": "f", "tags": [filter]}],
+            "metrics": [metric("x", "m"), metric("y", "n")],
+            "expressions": [{"id": "e", "expr": "x + y", "join": {"operator": operator}}],
+        });
+        let (status, text) = daemon.ask(Method::POST, "/api/query/exp", &query.to_string());
+        assert_eq!(status, 200, "{text}");
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        answer["outputs"][0]["dps"].clone()
+    };
+    let (first, second, third) = (B * 1000, (B + 300) * 1000, (B + 600) * 1000);
+    assert_eq!(rows("intersection"), json!([[first, 11.0], [third, 2.0]]));
+    let all = json!([[first, 11.0, 0.0], [second, 0.0, 3.0], [third, 2.0, 0.0]]);
+    assert_eq!(rows("union"), all);
 }

@@ -15,13 +15,10 @@ use super::{Run, build, collect};
 use crate::error::{Error, Result};
 use crate::exec::{Row, Values, merge_equal_labels};
 use crate::functions::window::WindowNeed;
-use crate::plan::{SelectorOutput, Vector, VectorKind};
+use crate::plan::{INFO_METRIC, SelectorOutput, Vector, VectorKind};
 
 /// The labels that identify a target.
 const IDENTIFYING: [&str; 2] = ["instance", "job"];
-
-/// The info metric when none is named.
-const DEFAULT_METRIC: &str = "target_info";
 
 /// The info metrics if the query has only negative matchers of the name.
 const ANY_METRIC: &str = ".+_info";
@@ -31,6 +28,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let VectorKind::Info {
         input,
         matchers,
+        implied,
         lookback_ms,
         offset_ms,
         choice,
@@ -49,7 +47,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let picker = Picker::new(grid, *offset_ms, *lookback_ms, output, &context.rollup);
     let at = |time: i64| time.saturating_sub(*offset_ms);
     let selection = Selection {
-        matchers: selector.selection(&rest),
+        matchers: selector.selection(&rest, implied),
         start_ms: at(grid.start_ms)
             .saturating_sub(*lookback_ms)
             .saturating_add(1),
@@ -102,7 +100,7 @@ impl InfoSelector {
         let (mut names, data): (Vec<Matcher>, Vec<Matcher>) =
             (matchers.iter().cloned()).partition(|m| m.name() == METRIC_NAME);
         if names.is_empty() {
-            names.push(Matcher::equal(METRIC_NAME, DEFAULT_METRIC));
+            names.push(Matcher::equal(METRIC_NAME, INFO_METRIC));
         }
         // Without a positive matcher every metric of the target would be an info metric.
         if names.iter().all(Matcher::is_negative)
@@ -124,8 +122,9 @@ impl InfoSelector {
 
     /// Matchers for the info series of the targets of `rows`. As in Prometheus, all info series
     /// must have an identifying label that some row has.
-    fn selection(&self, rows: &[Row]) -> Vec<Matcher> {
-        let mut matchers: Vec<Matcher> = self.names.iter().chain(&self.data).cloned().collect();
+    fn selection(&self, rows: &[Row], implied: &[Matcher]) -> Vec<Matcher> {
+        let matchers = self.names.iter().chain(&self.data).chain(implied);
+        let mut matchers: Vec<Matcher> = matchers.cloned().collect();
         for name in IDENTIFYING {
             let values: BTreeSet<&str> =
                 rows.iter().filter_map(|row| row.labels.get(name)).collect();

@@ -65,12 +65,14 @@ enum Batch {
 
 impl SharedScan {
     pub(super) fn new(context: &Context<'_>, scan: &Scan) -> Self {
+        let mut hints = context.hints(RolledTime::Windows(scan.choice, scan.fields));
+        hints.evaluations = Some(scan.evaluations);
         Self {
             selection: Selection {
                 matchers: scan.matchers.clone(),
                 start_ms: scan.start_ms.saturating_sub(i64::from(scan.reads_edge)),
                 end_ms: scan.end_ms,
-                hints: context.hints(RolledTime::Windows(scan.choice, scan.fields)),
+                hints,
             },
             consumers: scan.consumers,
             state: Mutex::new(State::default()),

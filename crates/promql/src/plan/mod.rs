@@ -20,8 +20,8 @@ mod visit;
 
 use std::sync::Arc;
 
-use icecore_model::Matcher;
 use icecore_model::rollup::{RollupChoice, WindowFields};
+use icecore_model::{Evaluations, Matcher};
 
 use crate::exec::Grid;
 use crate::functions::window::{WindowFunction, Windows};
@@ -34,6 +34,9 @@ pub(crate) use explain::explain;
 pub(crate) use names::{DuplicateCheck, Duplicates, Removal, RemovedLabels, is_blind_to_names};
 pub use optimize::Rules;
 pub(crate) use optimize::{AppliedRule, optimize};
+
+/// The info metric of `info` when none is named.
+pub(crate) const INFO_METRIC: &str = "target_info";
 
 /// A query, ready to be executed.
 #[derive(Debug)]
@@ -77,6 +80,8 @@ pub(crate) struct Scan {
     pub(crate) choice: RollupChoice,
     /// What it needs of windows.
     pub(crate) fields: WindowFields,
+    /// When its leaves look at the series.
+    pub(crate) evaluations: Evaluations,
 }
 
 /// A leaf's use of a scan.
@@ -180,6 +185,8 @@ pub(crate) enum VectorKind {
         input: Box<Vector>,
         /// The data label matchers, those of the metric name included.
         matchers: Vec<Matcher>,
+        /// What they imply besides.
+        implied: Vec<Matcher>,
         lookback_ms: i64,
         offset_ms: i64,
         choice: RollupChoice,

@@ -61,7 +61,7 @@ impl RolledSource {
         let coarsest = kept.levels.iter().rev().find(preferred);
         let finest = kept.levels.first();
         match coarsest.or(finest) {
-            Some(level) if choice.permits(level.0) => Ok(*level),
+            Some(level) if choice.among([]).permits(level.0) => Ok(*level),
             Some(level) => Err(level.0),
             None => Ok((Resolution::RAW, WindowFields::NONE)),
         }

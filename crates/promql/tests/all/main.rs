@@ -13,6 +13,7 @@ mod differential;
 mod explain;
 mod generated;
 mod hostile;
+mod implied;
 mod limits;
 mod memory;
 mod rolled;

@@ -27,6 +27,8 @@ pub enum Section {
     Metadata(Vec<(String, Metadata)>),
     /// Reference, timestamp of the sample, start timestamp.
     StartTimestamps(Vec<(u32, i64, i64)>),
+    /// The events of the request, in bytes of their own.
+    Events(Vec<u8>),
     /// How many of the last floats and histograms of the block are running totals of deltas.
     Totals {
         floats: usize,
@@ -122,6 +124,7 @@ fn join(last: Option<&mut Section>, next: Section) -> Option<Section> {
         (Some(Section::Exemplars(all)), Section::Exemplars(more)) => all.extend(more),
         (Some(Section::Metadata(all)), Section::Metadata(more)) => all.extend(more),
         (Some(Section::StartTimestamps(all)), Section::StartTimestamps(more)) => all.extend(more),
+        (Some(Section::Events(all)), Section::Events(more)) => all.extend(more),
         (Some(Section::Catalog(all)), Section::Catalog(more)) => all.extend(more),
         (_, next) => return Some(next),
     }
@@ -151,6 +154,7 @@ fn decode_section(section_kind: u8, raw: &[u8]) -> Result<Section, DecodeError> 
                 timestamp.wrapping_add(reader.zigzag()?),
             ))
         })?),
+        kind::EVENTS => Section::Events(raw.to_vec()),
         kind::TOTALS => {
             let mut reader = Reader::new(RECORD, raw);
             let (floats, histograms) = (reader.varint32()?, reader.varint32()?);

@@ -26,6 +26,7 @@ pub struct BlockEncoder {
     exemplars: Entries,
     metadata: Entries,
     start_timestamps: Entries,
+    events: Entries,
     totals: Entries,
     catalog: Entries,
     raw_floats: Entries,
@@ -61,6 +62,20 @@ impl Entries {
         }
     }
 
+    /// Appends bytes that are no entries: a section may end at any of them.
+    fn extend(&mut self, section_bytes: usize, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let section = self.cuts.last().copied().unwrap_or(0);
+            let room = section_bytes.saturating_sub(self.bytes.len() - section);
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.bytes.extend_from_slice(now);
+            if !later.is_empty() {
+                self.cuts.push(self.bytes.len());
+            }
+            bytes = later;
+        }
+    }
+
     fn sections(&self) -> impl Iterator<Item = &[u8]> {
         let ends = self.cuts.iter().copied().chain([self.bytes.len()]);
         let mut start = 0;
@@ -88,6 +103,7 @@ impl BlockEncoder {
             exemplars: Entries::default(),
             metadata: Entries::default(),
             start_timestamps: Entries::default(),
+            events: Entries::default(),
             totals: Entries::default(),
             catalog: Entries::default(),
             raw_floats: Entries::default(),
@@ -171,6 +187,11 @@ impl BlockEncoder {
         });
     }
 
+    /// The events of the request, in bytes of their own; what comes later is appended.
+    pub fn events(&mut self, bytes: &[u8]) {
+        self.events.extend(self.section_bytes, bytes);
+    }
+
     pub fn catalog(&mut self, change: &CatalogChange) {
         self.catalog.push(self.section_bytes, |entry| {
             push_bytes(entry, &change.key);
@@ -198,6 +219,7 @@ impl BlockEncoder {
             && self.exemplars.is_empty()
             && self.metadata.is_empty()
             && self.start_timestamps.is_empty()
+            && self.events.is_empty()
             && self.totals.is_empty()
             && self.catalog.is_empty()
     }
@@ -217,6 +239,7 @@ impl BlockEncoder {
                 Codec::Lz4,
                 &mut self.start_timestamps,
             ),
+            (kind::EVENTS, Codec::Zstd, &mut self.events),
             (kind::TOTALS, Codec::Lz4, &mut self.totals),
             (kind::CATALOG, Codec::Lz4, &mut self.catalog),
         ];

@@ -55,7 +55,8 @@ mod kind {
     pub(super) const EXEMPLARS: u8 = 4;
     pub(super) const METADATA: u8 = 5;
     pub(super) const START_TIMESTAMPS: u8 = 6;
-    // 7 and 8 are reserved for deletions and events.
+    // 7 is reserved for deletions.
+    pub(super) const EVENTS: u8 = 8;
     pub(super) const TOTALS: u8 = 9;
     pub(super) const CATALOG: u8 = 10;
 }

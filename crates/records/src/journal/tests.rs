@@ -30,6 +30,8 @@ fn full_block() -> Vec<u8> {
     encoder.exemplar(4, &exemplar());
     encoder.metadata("http_requests", &metadata());
     encoder.start_timestamp(4, 10, 3);
+    encoder.events(&events()[..7]);
+    encoder.events(&events()[7..]);
     encoder.totals(2, 1);
     changes().iter().for_each(|change| encoder.catalog(change));
     let block = encoder.finish();
@@ -77,6 +79,11 @@ fn exemplar() -> Exemplar {
     }
 }
 
+/// Every byte, also those that sections begin with.
+fn events() -> Vec<u8> {
+    (0..=255).collect()
+}
+
 fn changes() -> [CatalogChange; 3] {
     let change = |key: &[u8], value: Option<&[u8]>| CatalogChange {
         key: key.to_vec(),
@@ -102,7 +109,7 @@ fn metadata() -> Metadata {
 fn all_sections_come_back() {
     let block = full_block();
     let sections = decode_block(&block).unwrap();
-    assert_eq!(sections.len(), 8);
+    assert_eq!(sections.len(), 9);
     for section in sections {
         match section {
             Section::Definitions(all) => {
@@ -125,6 +132,7 @@ fn all_sections_come_back() {
             Section::Exemplars(all) => assert_eq!(all, [(4, exemplar())]),
             Section::Metadata(all) => assert_eq!(all, [("http_requests".into(), metadata())]),
             Section::StartTimestamps(all) => assert_eq!(all, [(4, 10, 3)]),
+            Section::Events(bytes) => assert_eq!(bytes, events()),
             Section::Totals { floats, histograms } => assert_eq!((floats, histograms), (2, 1)),
             Section::Catalog(all) => assert_eq!(all, changes()),
             Section::Unknown { kind } => panic!("unknown section {kind}"),
@@ -175,12 +183,12 @@ fn truncated_blocks_lose_whole_sections_or_fail() {
             whole_prefixes += 1;
         }
     }
-    assert_eq!(whole_prefixes, 8, "only the ends of sections are accepted");
+    assert_eq!(whole_prefixes, 9, "only the ends of sections are accepted");
 }
 
 #[test]
 fn reserved_kinds_are_reported() {
-    for kind in [0u8, 7, 8, 200] {
+    for kind in [0u8, 7, 11, 200] {
         let sections = decode_block(&[kind, 0, 1, 1, 42]).unwrap();
         assert!(matches!(sections[..], [Section::Unknown { kind: k }] if k == kind));
     }
@@ -328,6 +336,21 @@ fn more_than_a_section_holds_is_read_back() {
     }
 }
 
+/// Events that do not fit a section, at the length at which sections are cut in earnest.
+#[test]
+fn more_events_than_a_section_holds_are_read_back() {
+    let line = |i: u32| format!("event {i} of a large request; ").into_bytes();
+    let bytes: Vec<u8> = (0..6_000_000).flat_map(line).collect();
+    assert!(bytes.len() > MAX_SECTION_BYTES / 2);
+    let mut encoder = BlockEncoder::new();
+    encoder.events(&bytes);
+    let block = encoder.finish();
+    assert!(kinds_of(&block).len() > 2);
+    let sections = decode_block(&block).unwrap();
+    // Not compared with assert_eq, which would print them.
+    assert!(matches!(&sections[..], [Section::Events(found)] if *found == bytes));
+}
+
 #[test]
 fn a_record_has_as_many_blocks_as_are_read() {
     let blocks = vec![[0u8; 0]; MAX_BLOCKS];
@@ -345,6 +368,8 @@ proptest! {
         floats in prop::collection::vec((any::<u32>(), any::<i64>(), any::<u64>()), 0..60),
         names in prop::collection::vec("[a-z]{1,40}", 0..20),
         totals in 0usize..9,
+        events in prop::collection::vec(any::<u8>(), 0..2000),
+        later in prop::collection::vec(any::<u8>(), 0..20),
     ) {
         let write = |encoder: &mut BlockEncoder| {
             for (i, name) in names.iter().enumerate() {
@@ -361,6 +386,8 @@ proptest! {
                 let values: Vec<f64> = part.iter().map(|f| f64::from_bits(f.2)).collect();
                 encoder.floats(&refs, &timestamps, &values);
             }
+            encoder.events(&events);
+            encoder.events(&later);
             encoder.totals(totals, totals);
             let block = encoder.finish();
             assert!(encoder.is_empty());
@@ -371,6 +398,14 @@ proptest! {
         let cut = write(&mut small);
         prop_assert_eq!(&write(&mut small), &cut, "nothing of a block stays behind");
         prop_assert!(kinds_of(&cut).is_sorted_by(|a, b| a <= b));
+        let all = [&events[..], &later].concat();
+        let found = decode_block(&cut).unwrap().into_iter().find_map(|section| match section {
+            Section::Events(bytes) => Some(bytes),
+            _ => None,
+        });
+        prop_assert_eq!(found, (!all.is_empty()).then_some(all.clone()));
+        let cut_events = kinds_of(&cut).into_iter().filter(|kind| *kind == kind::EVENTS);
+        prop_assert_eq!(cut_events.count(), all.len().div_ceil(section_bytes));
         let text = |block: &[u8]| format!("{:?}", decode_block(block).unwrap());
         prop_assert_eq!(text(&cut), text(&whole));
     }

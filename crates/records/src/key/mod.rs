@@ -1,7 +1,7 @@
 //! Keys: `version | tag | …`, big-endian, so that byte order is logical order.
 //!
 //! ```text
-//! tag = record type (high 4 bits) | bucket size, or 0 for global records (low 4 bits)
+//! tag = record type (high 4 bits) | bucket size, window of a cell, or 0 for global records (low 4)
 //! ```
 //!
 //! Holds always:
@@ -9,10 +9,15 @@
 //! - What belongs to a series but is not its stream follows it directly: its key plus one byte.
 //! - The length of a segment prefix depends on version and tag only; prefixes are an antichain.
 
+mod event;
 mod parse;
 #[cfg(test)]
 mod tests;
 
+pub use event::{
+    event_cell, event_cell_metric_prefix, event_cell_prefix, event_cell_range,
+    event_cell_week_prefix, event_identity, event_identity_prefix, event_identity_week_prefix,
+};
 pub use parse::ParsedKey;
 
 use bytes::Bytes;
@@ -45,6 +50,8 @@ const TOMBSTONES_KIND: u8 = 7;
 const RESTORE_MARK_KIND: u8 = 8;
 const EPOCH_SUMMARY_KIND: u8 = 9;
 const RETENTION_STATE_KIND: u8 = 10;
+const EVENT_MARK_KIND: u8 = 11;
+const EVENTS_SEALED_KIND: u8 = 12;
 const METRIC_METADATA_KIND: u8 = 1;
 
 /// Catalog keys that begin with this byte or a greater one are those of [`catalog_record`].
@@ -197,6 +204,16 @@ pub fn epoch_summary_prefix() -> Bytes {
 /// What is known of levels and of what they gave up.
 pub fn retention_state() -> Bytes {
     global(RecordType::Maintenance, &[RETENTION_STATE_KIND])
+}
+
+/// Up to where the events of the journal are in cells.
+pub fn event_mark() -> Bytes {
+    global(RecordType::Maintenance, &[EVENT_MARK_KIND])
+}
+
+/// The journal sequence up to which files hold all events.
+pub fn events_sealed() -> Bytes {
+    global(RecordType::Maintenance, &[EVENTS_SEALED_KIND])
 }
 
 /// The tombstones of all buckets.

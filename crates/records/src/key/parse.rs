@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use icecore_model::event::{CellKey, IdentityKey};
 use icecore_model::{BucketSize, BucketStart};
 
 use super::{
     CATALOG_CURSOR_KIND, CATALOG_RECORD_KINDS, DELTA_TOTALS_KIND, EPOCH_SUMMARY_KIND, ESCAPE,
-    FLUSH_CURSOR_KIND, JOURNAL_WATERMARK_KIND, MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND,
-    RESTORE_MARK_KIND, RETENTION_STATE_KIND, RETIRED_BUCKET_KIND, ROLLUP_HISTOGRAMS_SUFFIX,
-    STARTS_SUFFIX, TERMINATOR, TIME_COLUMN_SUFFIX, TOMBSTONES_KIND, VERSION,
+    EVENT_MARK_KIND, EVENTS_SEALED_KIND, FLUSH_CURSOR_KIND, JOURNAL_WATERMARK_KIND,
+    MAINTENANCE_JOB_KIND, METRIC_METADATA_KIND, RESTORE_MARK_KIND, RETENTION_STATE_KIND,
+    RETIRED_BUCKET_KIND, ROLLUP_HISTOGRAMS_SUFFIX, STARTS_SUFFIX, TERMINATOR, TIME_COLUMN_SUFFIX,
+    TOMBSTONES_KIND, VERSION, event,
 };
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError, RecordType, SeriesId};
@@ -90,6 +92,12 @@ pub enum ParsedKey {
     EpochSummary {
         epoch: u32,
     },
+    /// Up to where the events of the journal are in cells.
+    EventMark,
+    /// Up to where the events of the journal are in files.
+    EventsSealed,
+    EventCell(CellKey),
+    EventIdentity(IdentityKey),
     /// A record of another part of the program.
     CatalogRecord {
         key: Vec<u8>,
@@ -121,6 +129,8 @@ impl ParsedKey {
         let parsed = if record_type.is_bucket_scoped() {
             let bucket = bucket(tag & 0xf, &mut reader)?;
             parse_bucket_key(record_type, bucket, &mut reader)?
+        } else if record_type == RecordType::EventCell {
+            event::parse_cell(tag & 0xf, &mut reader)?
         } else if tag & 0xf != 0 {
             None
         } else {
@@ -232,6 +242,8 @@ fn parse_global_key(
             },
             RESTORE_MARK_KIND => ParsedKey::RestoreMark,
             RETENTION_STATE_KIND => ParsedKey::RetentionState,
+            EVENT_MARK_KIND => ParsedKey::EventMark,
+            EVENTS_SEALED_KIND => ParsedKey::EventsSealed,
             EPOCH_SUMMARY_KIND => ParsedKey::EpochSummary {
                 epoch: u32::from_be_bytes(reader.array()?),
             },
@@ -243,6 +255,7 @@ fn parse_global_key(
             }
             _ => return Ok(None),
         },
+        RecordType::EventIdentity => event::parse_identity(reader)?,
         RecordType::Catalog => match reader.u8()? {
             METRIC_METADATA_KIND => ParsedKey::MetricMetadata {
                 family: text(reader)?,
@@ -350,6 +363,10 @@ impl fmt::Display for ParsedKey {
             Self::RestoreMark => f.write_str("Maintenance restore mark"),
             Self::RetentionState => f.write_str("Maintenance state of retention"),
             Self::EpochSummary { epoch } => write!(f, "Maintenance summary of epoch {epoch}"),
+            Self::EventMark => f.write_str("Maintenance flush mark of events"),
+            Self::EventsSealed => f.write_str("Maintenance sealed cursor of events"),
+            Self::EventCell(cell) => event::fmt_cell(cell, f),
+            Self::EventIdentity(identity) => event::fmt_identity(identity, f),
             Self::CatalogRecord { key } => {
                 f.write_str("Catalog record ")?;
                 key.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use icecore_model::event::{CellKey, DimensionHash, EventId, EventWindow, IdentityKey, Week};
 use icecore_model::{BucketSize, BucketStart};
 
 fn any_bucket() -> impl Strategy<Value = Bucket> {
@@ -27,7 +28,7 @@ type Logical = (u8, u8, u32, u32, Vec<Vec<u8>>, u128);
 
 fn any_key() -> impl Strategy<Value = (Bytes, ParsedKey, Logical)> {
     (
-        0usize..19,
+        0usize..23,
         any_bucket(),
         any_id(),
         any::<u64>(),
@@ -156,6 +157,49 @@ fn any_key() -> impl Strategy<Value = (Bytes, ParsedKey, Logical)> {
                     ParsedKey::RetentionState,
                     (11, 0, 10, 0, vec![], 0),
                 ),
+                18 => (
+                    event_mark(),
+                    ParsedKey::EventMark,
+                    (11, 0, 11, 0, vec![], 0),
+                ),
+                19 => {
+                    let parsed = ParsedKey::EventsSealed;
+                    (events_sealed(), parsed, (11, 0, 12, 0, vec![], 0))
+                }
+                20 => {
+                    let cell = cell_key(bucket.start.minutes(), id, number);
+                    let week = Week::of(cell.start_s);
+                    let from_monday = (cell.start_s - week.start_s()) as u128;
+                    let place = [
+                        id.to_be_bytes().to_vec(),
+                        from_monday.to_be_bytes().to_vec(),
+                    ];
+                    let hash = u128::from_be_bytes(cell.dimensions.0);
+                    (
+                        event_cell(&cell).unwrap(),
+                        ParsedKey::EventCell(cell),
+                        (
+                            14,
+                            cell.window.number(),
+                            week.minutes(),
+                            0,
+                            place.into(),
+                            hash,
+                        ),
+                    )
+                }
+                21 => {
+                    let identity = IdentityKey {
+                        week: Week::of(i64::from(bucket.start.minutes()) * 60),
+                        service: id,
+                        event: EventId(u128::from(number).to_be_bytes()),
+                    };
+                    (
+                        event_identity(&identity),
+                        ParsedKey::EventIdentity(identity),
+                        (15, 0, identity.week.minutes(), id, vec![], number.into()),
+                    )
+                }
                 _ => (
                     metric_metadata(&name),
                     ParsedKey::MetricMetadata {
@@ -165,6 +209,19 @@ fn any_key() -> impl Strategy<Value = (Bytes, ParsedKey, Logical)> {
                 ),
             }
         })
+}
+
+/// A cell of some window around a minute.
+fn cell_key(minutes: u32, metric: u32, number: u64) -> CellKey {
+    let window = EventWindow::ALL[(number % 5) as usize];
+    let week = Week::of(i64::from(minutes) * 60);
+    let at_s = week.start_s() + (number % 604_800) as i64;
+    CellKey {
+        window,
+        metric,
+        start_s: window.start_of(at_s),
+        dimensions: DimensionHash((u128::from(number) << 64).to_be_bytes()),
+    }
 }
 
 proptest! {
@@ -219,10 +276,93 @@ proptest! {
         prop_assert_eq!(label, is_label);
         let in_epoch = matches!(&parsed, ParsedKey::Journal { epoch: e, .. } if *e == epoch);
         prop_assert_eq!(key.starts_with(&journal_epoch_prefix(epoch)), in_epoch);
+        let week = Week::of(i64::from(other.start.minutes()) * 60);
+        for window in EventWindow::ALL {
+            let cell = match &parsed {
+                ParsedKey::EventCell(cell) if cell.window == window => Some(cell),
+                _ => None,
+            };
+            let in_week = cell.filter(|cell| Week::of(cell.start_s) == week);
+            let of_metric = in_week.filter(|cell| cell.metric == epoch);
+            prop_assert_eq!(key.starts_with(&event_cell_prefix(window)), cell.is_some());
+            prop_assert_eq!(key.starts_with(&event_cell_week_prefix(window, week)), in_week.is_some());
+            let prefix = event_cell_metric_prefix(window, week, epoch);
+            prop_assert_eq!(key.starts_with(&prefix), of_metric.is_some());
+        }
+        let identity = match &parsed {
+            ParsedKey::EventIdentity(identity) => Some(identity),
+            _ => None,
+        };
+        prop_assert_eq!(key.starts_with(&event_identity_prefix()), identity.is_some());
+        let in_week = identity.is_some_and(|identity| identity.week == week);
+        prop_assert_eq!(key.starts_with(&event_identity_week_prefix(week)), in_week);
         prop_assert_eq!(key.starts_with(&journal_prefix()), matches!(parsed, ParsedKey::Journal { .. }));
         prop_assert_eq!(key.starts_with(&flush_cursor_prefix()), matches!(parsed, ParsedKey::FlushCursor { .. }));
         prop_assert_eq!(key.starts_with(&metric_metadata_prefix()), matches!(parsed, ParsedKey::MetricMetadata { .. }));
     }
+}
+
+proptest! {
+    #[test]
+    fn a_range_of_starts_has_the_cells_that_begin_in_it(
+        minutes in 20_000_000u32..20_030_000,
+        number in any::<u64>(),
+        from in -700_000i64..700_000,
+        len in -10i64..700_000,
+    ) {
+        let cell = cell_key(minutes, 7, number);
+        let week = Week::of(cell.start_s);
+        let starts = week.start_s() + from..week.start_s() + from + len;
+        let range = event_cell_range(cell.window, week, 7, starts.clone());
+        prop_assert!(range.start <= range.end);
+        let inside = range.contains(&event_cell(&cell).unwrap());
+        prop_assert_eq!(inside, starts.contains(&cell.start_s));
+        for (window, week, metric) in [
+            (cell.window, week.next(), 7),
+            (cell.window, week, 8),
+            (EventWindow::ALL[(number as usize + 1) % 5], week, 7),
+        ] {
+            let all = event_cell_range(window, week, metric, i64::MIN..i64::MAX);
+            prop_assert!(!all.contains(&event_cell(&cell).unwrap()));
+            let prefix = event_cell_metric_prefix(window, week, metric);
+            prop_assert!(all.start.starts_with(&prefix) && all.end.starts_with(&prefix));
+        }
+    }
+}
+
+#[test]
+fn cells_that_no_interval_begins_have_no_key() {
+    let monday_s = Week::of(1_794_218_400).start_s();
+    let cell = |window, start_s| CellKey {
+        window,
+        metric: 1,
+        start_s,
+        dimensions: DimensionHash::default(),
+    };
+    for window in EventWindow::ALL {
+        let seconds = window.seconds();
+        assert!(event_cell(&cell(window, monday_s)).is_some());
+        assert_eq!(event_cell(&cell(window, monday_s + seconds - 1)), None);
+        assert_eq!(
+            event_cell(&cell(window, 0)),
+            None,
+            "before the first Monday"
+        );
+        assert_eq!(event_cell(&cell(window, -4 * seconds)), None);
+        assert_eq!(event_cell(&cell(window, 1 << 50)), None);
+        let mut key = event_cell(&cell(window, monday_s)).unwrap().to_vec();
+        key[13] += 1;
+        assert!(ParsedKey::parse(&key).is_err(), "off the grid");
+        key[10..14].copy_from_slice(&604_800u32.to_be_bytes());
+        assert!(ParsedKey::parse(&key).is_err(), "in the next week");
+        key[10..14].fill(0);
+        assert!(ParsedKey::parse(&key).is_ok());
+        key[5] += 1;
+        assert!(ParsedKey::parse(&key).is_err(), "not a Monday");
+    }
+    let last = cell(EventWindow::Week, Week::of(i64::MAX).start_s());
+    let key = event_cell(&last).unwrap();
+    assert_eq!(ParsedKey::parse(&key), Ok(ParsedKey::EventCell(last)));
 }
 
 #[test]
@@ -260,6 +400,14 @@ fn every_truncation_is_an_error_or_unknown() {
         journal(7, 9),
         flush_cursor(bucket),
         bucket_meta(bucket),
+        event_cell(&cell_key(28_333_320, 7, 9)).unwrap(),
+        event_identity(&IdentityKey {
+            week: Week::of(1_794_218_400),
+            service: 3,
+            event: EventId([9; 16]),
+        }),
+        event_mark(),
+        events_sealed(),
     ];
     for key in keys {
         for end in 0..key.len() {
@@ -284,6 +432,9 @@ fn keys_of_other_programs_are_unknown_not_errors() {
     assert!(unknown(&[1, 0x00]), "reserved type");
     assert!(unknown(&[1, 0xb0, 99]), "other maintenance kind");
     assert!(unknown(&[1, 0xc0, 9, 1]), "other catalog kind");
+    assert!(unknown(&[1, 0xe6, 0, 0]), "other window");
+    assert!(unknown(&[1, 0xe0]), "no window");
+    assert!(unknown(&[1, 0xf1, 0]), "other identity");
     assert!(
         unknown(&[1, 0x51, 0, 0, 0, 0, 0, 0, 0, 1, 2]),
         "other suffix of a series"

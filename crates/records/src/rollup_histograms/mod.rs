@@ -20,7 +20,6 @@ mod write;
 
 use std::ops::Range;
 
-use icecore_model::TimeColumn;
 use icecore_model::rollup::{HistogramWindow, Resolution, WindowFields};
 
 use crate::reader::Reader;
@@ -112,7 +111,8 @@ impl<'a> HistogramRecord<'a> {
         starts_ms: Range<i64>,
     ) -> Result<Vec<HistogramWindow>, DecodeError> {
         let indexes = self.layout.indexes(starts_ms);
-        let starts = self.layout.starts(indexes.clone(), &TimeColumn::default());
+        let mut starts = Vec::new();
+        self.layout.extend_starts(indexes.clone(), &mut starts);
         let mut windows = Vec::new();
         for part in self.layout.segments_of(indexes) {
             let width_ms = self.resolution().ms();

@@ -9,7 +9,6 @@
 
 use std::ops::Range;
 
-use icecore_model::TimeColumn;
 use icecore_model::rollup::Resolution;
 use icecore_model::varint::push_varint;
 
@@ -151,11 +150,11 @@ impl<'a> Layout<'a> {
         start..end.max(start)
     }
 
-    /// When the windows of these indexes begin; `like` itself, if it says the same.
-    pub(crate) fn starts(&self, indexes: Range<usize>, like: &TimeColumn) -> TimeColumn {
+    /// Appends when the windows of these indexes begin.
+    pub(crate) fn extend_starts(&self, indexes: Range<usize>, out: &mut Vec<i64>) {
         let (bucket_ms, width_ms) = (self.bucket.start_ms(), self.resolution.ms());
         let start_of = |number| bucket_ms + i64::from(number) * width_ms;
-        self.presence.starts(indexes, start_of, like)
+        self.presence.extend_starts(indexes, start_of, out);
     }
 
     /// The segments that hold windows of these indexes.

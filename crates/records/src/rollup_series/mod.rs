@@ -37,7 +37,7 @@ mod write;
 use std::ops::Range;
 
 use icecore_model::TimeColumn;
-use icecore_model::rollup::{Resolution, Window, WindowColumns, WindowFields};
+use icecore_model::rollup::{JoinedWindows, Resolution, Window, WindowColumns, WindowFields};
 
 use crate::reader::Reader;
 use crate::{Bucket, DecodeError};
@@ -140,42 +140,50 @@ impl<'a> RollupRecord<'a> {
     }
 }
 
-/// Reads records; keeps its room from one to the next, and lets series share the starts of windows
-/// where they are the same.
+/// Reads records; keeps its room from one to the next.
 #[derive(Debug, Default)]
 pub struct Decoder {
     segment: SegmentReader,
-    starts: TimeColumn,
 }
 
 impl Decoder {
-    /// The windows that begin in a range of time, with those of the fields that the record keeps.
+    /// Appends the windows that begin in a range of time, with those of the fields that the record
+    /// keeps.
+    pub fn append(
+        &mut self,
+        record: &RollupRecord<'_>,
+        fields: WindowFields,
+        starts_ms: Range<i64>,
+        out: &mut JoinedWindows,
+    ) -> Result<(), DecodeError> {
+        let indexes = record.layout.indexes(starts_ms);
+        let kept = fields.without(fields.without(record.fields));
+        let starts = |out: &mut Vec<i64>| record.layout.extend_starts(indexes.clone(), out);
+        out.append_with(kept, starts, |starts, columns| {
+            let (fields, indexes) = (columns.fields, indexes.clone());
+            self.each_segment(record, fields, indexes, starts, |segment, slice| {
+                segment.append_to(slice, columns);
+            })
+        })
+    }
+
+    /// The same windows apart.
     pub fn columns(
         &mut self,
         record: &RollupRecord<'_>,
         fields: WindowFields,
         starts_ms: Range<i64>,
     ) -> Result<WindowColumns, DecodeError> {
-        let indexes = record.layout.indexes(starts_ms);
-        let starts = record.layout.starts(indexes.clone(), &self.starts);
-        self.starts.clone_from(&starts);
-        let mut columns = WindowColumns {
-            fields: fields.without(fields.without(record.fields)),
-            starts,
-            ..WindowColumns::default()
-        };
-        let (fields, starts) = (columns.fields, columns.starts.clone());
-        self.each_segment(record, fields, indexes, &starts, |segment, slice| {
-            segment.append_to(slice, &mut columns);
-        })?;
-        Ok(columns)
+        let mut windows = JoinedWindows::default();
+        self.append(record, fields, starts_ms, &mut windows)?;
+        Ok(windows.finish(&TimeColumn::default()))
     }
 
     /// All windows. What the record does not keep of an interior reads as 0 or NaN.
     pub fn windows(&mut self, record: &RollupRecord<'_>) -> Result<Vec<Window>, DecodeError> {
         let all = 0..record.len();
-        let starts = record.layout.starts(all.clone(), &self.starts);
-        self.starts.clone_from(&starts);
+        let mut starts = Vec::new();
+        record.layout.extend_starts(all.clone(), &mut starts);
         let mut windows = Vec::with_capacity(all.len());
         self.each_segment(record, record.fields, all, &starts, |segment, slice| {
             segment.append_windows(slice, record.fields, &mut windows);

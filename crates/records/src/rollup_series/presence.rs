@@ -11,7 +11,6 @@
 
 use std::ops::Range;
 
-use icecore_model::TimeColumn;
 use icecore_model::varint::push_varint;
 
 use crate::DecodeError;
@@ -153,25 +152,21 @@ impl Presence {
         index
     }
 
-    /// The starts of the windows of these indexes. `like` is returned if it says the same, so that
-    /// series share what they have in common.
-    pub(super) fn starts(
+    /// Appends the starts of the windows of these indexes.
+    pub(super) fn extend_starts(
         &self,
         indexes: Range<usize>,
         start_of: impl Fn(u32) -> i64,
-        like: &TimeColumn,
-    ) -> TimeColumn {
-        let starts = || {
-            let numbers = self.runs.iter().cloned().flatten();
-            numbers
-                .skip(indexes.start)
-                .take(indexes.len())
-                .map(&start_of)
-        };
-        if like.len() == indexes.len() && like.iter().copied().eq(starts()) {
-            return like.clone();
+        out: &mut Vec<i64>,
+    ) {
+        out.reserve(indexes.len());
+        let mut first = 0;
+        for run in &self.runs {
+            let in_run = |index: usize| (index.clamp(first, first + run.len()) - first) as u32;
+            let (from, to) = (in_run(indexes.start), in_run(indexes.end));
+            out.extend((run.start + from..run.start + to).map(&start_of));
+            first += run.len();
         }
-        starts().collect()
     }
 }
 
@@ -188,12 +183,12 @@ mod tests {
         let mut reader = Reader::new("test", &bytes);
         assert_eq!(Presence::read(&mut reader, in_bucket), Ok(presence.clone()));
         reader.finish().unwrap();
-        let starts = presence.starts(0..numbers.len(), i64::from, &TimeColumn::default());
-        assert!(
-            starts
-                .iter()
-                .eq(&numbers.iter().map(|n| i64::from(*n)).collect::<Vec<_>>())
-        );
+        let expected: Vec<i64> = numbers.iter().map(|n| i64::from(*n)).collect();
+        for indexes in [0..numbers.len(), numbers.len() / 3..numbers.len() / 2] {
+            let mut starts = Vec::new();
+            presence.extend_starts(indexes.clone(), i64::from, &mut starts);
+            assert_eq!(starts, expected[indexes]);
+        }
         for number in 0..=in_bucket {
             let before = numbers.iter().filter(|n| **n < number).count();
             assert_eq!(presence.index_of(number.into()), before);

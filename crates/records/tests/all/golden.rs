@@ -15,7 +15,7 @@ use icecore_records::{
 use roaring::RoaringBitmap;
 
 use crate::samples::*;
-use crate::{golden_coarse, golden_deltas, golden_rollup};
+use crate::{golden_coarse, golden_deltas, golden_events, golden_rollup};
 
 const FINGERPRINT: u128 = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
 
@@ -60,6 +60,7 @@ fn all_rows() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     rows.extend(golden_coarse::table());
     rows.extend(golden_deltas::table());
     rows.extend(golden_rollup::table());
+    rows.extend(golden_events::table());
     rows
 }
 

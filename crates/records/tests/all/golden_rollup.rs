@@ -120,6 +120,12 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
              0103ac0200c905000000f0b80a000000000080a0abfef962b08aadfef962ec420c",
         ),
         (
+            "value maintenance job, remnant",
+            maintenance_job::encode(&remnant_job()),
+            "010305c051b001f0debc9a7856341201010855b001efcdab8967452301efcdab896745230103\
+             ac0200c905000000f0b80a000000000080a0abfef962b08aadfef962",
+        ),
+        (
             "value BucketMeta, rolled up",
             bucket_meta::encode(&rolled_meta()),
             "01010fe0a712ca050200f4030188aac10df0b80af0010380ccc9fdf962fe858181fa62ec420c\
@@ -187,6 +193,21 @@ fn job() -> Job {
             max_timestamp_ms: 1_700_000_015_000,
             ..Counts::default()
         },
+    }
+}
+
+fn remnant_job() -> Job {
+    let counts = Counts {
+        windows: 0,
+        histogram_windows: 0,
+        ..job().counts
+    };
+    Job {
+        kind: JobKind::Remnant {
+            left_out: 0x1234_5678_9abc_def0,
+        },
+        counts,
+        ..job()
     }
 }
 

@@ -5,9 +5,11 @@
     reason = "a test that cannot go on should stop where it stands"
 )]
 
+mod event_merge;
 mod golden;
 mod golden_coarse;
 mod golden_deltas;
+mod golden_events;
 mod golden_rollup;
 mod histogram_columns;
 mod limits;

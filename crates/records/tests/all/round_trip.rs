@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use icecore_model::event::FlushMark;
 use icecore_model::rollup::Resolution;
 use icecore_model::{Exemplar, Labels, Metadata, MetricType};
 use icecore_records::bucket_meta::RollupMeta;
 use icecore_records::watermark::{self, Watermark};
 use icecore_records::{
     BucketMeta, BucketState, ForwardRecord, MetricMeta, SeriesId, StoredType, Temporality,
-    bucket_list, bucket_meta, exemplar_series, flush_cursor, forward_index, histogram_series,
-    inverted_index, metadata, series_dictionary, start_timestamps,
+    bucket_list, bucket_meta, event_identity, exemplar_series, flush_cursor, flush_mark,
+    forward_index, histogram_series, inverted_index, metadata, series_dictionary, start_timestamps,
 };
 use proptest::prelude::*;
 use roaring::RoaringBitmap;
@@ -142,6 +143,17 @@ proptest! {
         prop_assert_eq!(flush_cursor::decode(&flush_cursor::encode(next_seq)), Ok(next_seq));
         let mark = Watermark { next_seq, next_epoch };
         prop_assert_eq!(watermark::decode(&watermark::encode(mark)), Ok(mark));
+    }
+
+    #[test]
+    fn marks_and_identities_of_events(
+        generation in any::<u64>(),
+        seq in any::<u64>(),
+        registry_version in any::<u64>(),
+    ) {
+        let mark = FlushMark { generation, seq, registry_version };
+        prop_assert_eq!(flush_mark::decode(&flush_mark::encode(mark)), Ok(mark));
+        prop_assert_eq!(event_identity::decode(&event_identity::encode(seq)), Ok(seq));
     }
 
     #[test]

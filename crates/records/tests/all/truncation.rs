@@ -2,9 +2,9 @@
 
 use icecore_records::tombstones::{self, Tombstones};
 use icecore_records::{
-    SeriesId, bucket_list, bucket_meta, delta_totals, exemplar_series, flush_cursor, forward_index,
-    histogram_series, inverted_index, metadata, retired_bucket, series_dictionary,
-    start_timestamps,
+    SeriesId, bucket_list, bucket_meta, delta_totals, event_cell, event_identity, exemplar_series,
+    flush_cursor, flush_mark, forward_index, histogram_series, inverted_index, metadata,
+    retired_bucket, series_dictionary, start_timestamps,
 };
 use roaring::RoaringBitmap;
 
@@ -84,6 +84,17 @@ fn every_cut_is_found() {
     check("running totals", &totals, 0, delta_totals::decode);
     let retired = retired_bucket::encode(1_700_000_000_000);
     check("retired bucket", &retired, 0, retired_bucket::decode);
+    for cell in crate::golden_events::cells() {
+        check("cell", &event_cell::encode(&cell), 0, event_cell::decode);
+    }
+    check(
+        "identity",
+        &event_identity::encode(70_000),
+        0,
+        event_identity::decode,
+    );
+    let mark = flush_mark::encode(crate::golden_events::mark());
+    check("flush mark", &mark, 0, flush_mark::decode);
     let mut deleted = Tombstones::default();
     deleted.erase(&[1, 7].into_iter().collect());
     deleted.erase_range(-5, 9, &[2, 90_000].into_iter().collect());

@@ -16,6 +16,7 @@
 
 #[cfg(test)]
 mod docs;
+mod events;
 mod file;
 mod opentsdb;
 mod options;
@@ -28,13 +29,14 @@ mod tests;
 use std::fmt;
 use std::path::Path;
 
+pub use events::{EventSettings, OtlpLogs};
 use icecore_model::retention::RetentionPolicy;
 use icecore_scrape::ScrapeSettings;
 pub use icecore_settings::{
     ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, Position, Problem, Source,
 };
 use icecore_settings::{Loader, Sources};
-pub(crate) use opentsdb::tsd_config;
+pub(crate) use opentsdb::{apply_exclusion, tsd_config};
 pub use options::{
     LogFormat, LogLevel, LogOptions, OpenTsdbOptions, OriginPattern, QueryOptions, ScrapeOptions,
     ServerOptions,
@@ -55,6 +57,7 @@ pub struct Config {
     /// Prometheus' section of the same name.
     pub otlp: icecore_wire::otlp::Translation,
     pub opentsdb: OpenTsdbOptions,
+    pub events: EventSettings,
     /// What is kept how long; without a policy everything, as it came.
     pub retention: Option<RetentionPolicy>,
     storage: icecore_storage::Options,
@@ -155,6 +158,7 @@ impl Default for Config {
             scraping: ScrapeOptions::default(),
             otlp: icecore_wire::otlp::Translation::default(),
             opentsdb: OpenTsdbOptions::default(),
+            events: EventSettings::default(),
             // Nothing is deleted unless somebody says so.
             retention: None,
             storage: icecore_storage::Options::default(),
@@ -211,6 +215,12 @@ fn contradictions(config: &Config) -> Vec<Problem> {
         !otlp.promote_all_resource_attributes || otlp.promote_resource_attributes.is_empty(),
         "otlp.promote_resource_attributes",
         "must be empty when otlp.promote_all_resource_attributes is true",
+    );
+    let events = &config.events;
+    require(
+        events.seal_bytes <= events.memory_limit,
+        "events.seal_bytes",
+        "must not be above events.memory_limit, or events are refused before they get into files",
     );
     problems
 }

@@ -1,11 +1,23 @@
 //! Settings of OpenTSDB: its own file, and single settings that count more than the file.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use icecore_opentsdb::{Config, ConfigFile, ConfigNote};
 use icecore_settings::{ConfigError, Position, Problem};
 
-use super::options::OpenTsdbOptions;
+use super::options::{ExcludeAggregates, OpenTsdbOptions, QueryOptions};
+
+/// What queries imply about series that clients of OpenTSDB write, and its own about all others.
+/// Both sides go by the same rule.
+pub(crate) fn apply_exclusion(query: &mut QueryOptions, tsd: &mut Config) {
+    tsd.exclude_aggregates = match query.exclude_aggregates {
+        ExcludeAggregates::Auto => None,
+        ExcludeAggregates::On => Some(true),
+        ExcludeAggregates::Off => Some(false),
+    };
+    query.engine.implied = Arc::new(tsd.implied_matchers());
+}
 
 /// Puts the settings together. What a person should know goes to `warnings`. Read when the process
 /// starts, as the web configuration file is: a configuration can be looked at elsewhere.

@@ -47,6 +47,18 @@ pub struct QueryOptions {
     pub engine: EngineOptions,
     pub max_concurrency: usize,
     pub max_queue: usize,
+    pub exclude_aggregates: ExcludeAggregates,
+}
+
+/// Whether series with OpenTSDB's label of pre-aggregates are left out of selectors that do not
+/// name it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExcludeAggregates {
+    /// If clients may write pre-aggregates: `tsd.rollups.enable`.
+    #[default]
+    Auto,
+    On,
+    Off,
 }
 
 /// What is scraped beside what the Prometheus part of the file names.
@@ -171,6 +183,7 @@ impl Default for QueryOptions {
             // A few dashboards with dozens of panels each, opened at once. Beyond that the answer
             // would come after its client timed out.
             max_queue: 200,
+            exclude_aggregates: ExcludeAggregates::Auto,
         }
     }
 }
@@ -194,6 +207,8 @@ choice!(LogLevel {
     "debug" => Debug,
     "trace" => Trace,
 });
+
+choice!(ExcludeAggregates { "auto" => Auto, "on" => On, "off" => Off });
 
 choice!(LogFormat { "text" => Text, "json" => Json });
 

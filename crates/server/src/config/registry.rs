@@ -12,7 +12,10 @@ use icecore_settings::{
     Registry, SecretText, Size, Text, Time, setting,
 };
 
-use super::options::{CompressionWords, ExponentialWords, Origins, StrategyWords};
+use super::events::{OtlpLogs, UnconfiguredWords};
+use super::options::{
+    CompressionWords, ExcludeAggregates, ExponentialWords, Origins, StrategyWords,
+};
 use super::retention::{self, PolicyText};
 use super::{Config, LogFormat, LogLevel};
 
@@ -30,6 +33,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("read", "Limits on what is read"),
     ("query", "Queries"),
     ("otlp", "OpenTelemetry metrics"),
+    ("events", "Events"),
     ("opentsdb", "OpenTSDB"),
     ("scrape", "Scraping"),
     ("maintenance", "Maintenance"),
@@ -263,6 +267,12 @@ pub static SETTINGS: &[Setting] = &[
         query.engine.delayed_name_removal,
         "Whether metric names that functions remove are kept until the end of the query, so that aggregations by __name__ and label_replace still see them: Prometheus' feature promql-delayed-name-removal. Off as there, so that queries mean the same."
     ),
+    setting!(
+        "query.exclude_aggregates",
+        OneOf<ExcludeAggregates>,
+        query.exclude_aggregates,
+        "Whether selectors that do not name the label _aggregate leave out series that have it with another value than RAW: pre-aggregates, which would count twice. auto: if tsd.rollups.enable of OpenTSDB is set. The label and the value are those of tsd.rollups.agg_tag_key and tsd.rollups.raw_agg_tag_value."
+    ),
     setting!("query.max_concurrency", Integer, query.max_concurrency, "1" to "1000000",
         "Concurrent queries; further ones wait. As many as Prometheus runs: more would share the same cores and each take longer."),
     setting!("query.max_queue", Integer, query.max_queue, "0" to "1000000",
@@ -329,6 +339,80 @@ pub static SETTINGS: &[Setting] = &[
         otlp.label_name_preserve_multiple_underscores,
         "Whether several underscores in a row in a label name stay several."
     ),
+    setting!(
+        "events.registry",
+        Text,
+        events.registry,
+        "Directory of registry documents (services/SERVICE/events/TYPE/event.yaml and so on), applied at the start, at a reload and when a file changes. A document that is taken away changes nothing. Empty means that documents come over HTTP alone."
+    ),
+    setting!("events.registry_interval", Time, events.registry_interval, "1s" to "",
+        "Interval between looks at that directory."),
+    setting!(
+        "events.otlp_logs",
+        OneOf<OtlpLogs>,
+        events.otlp_logs,
+        "Whether records of OpenTelemetry's logs that have an event name are taken as events, over HTTP and gRPC; others are refused in any case. Off, because nobody should believe that lines of logs are kept here."
+    ),
+    setting!(
+        "events.masking_key",
+        SecretText,
+        events.masking_key,
+        "Key of the hashes that take the place of masked values. Documents with a hash rule are refused without one. A new key makes new hashes: what was stored keeps the old ones."
+    ),
+    setting!(
+        "events.unconfigured",
+        OneOf<UnconfiguredWords>,
+        events.unconfigured,
+        "What becomes of an event whose service or type is in no document: quarantine lists it for people to look at, reject refuses it, accept registers its type without any attributes and stores it."
+    ),
+    setting!(
+        "events.keep_payload",
+        Bool,
+        events.keep_payload,
+        "Whether quarantine and dead letters keep what was sent. Off, because no masking rule is known for it. Only what was kept can be replayed."
+    ),
+    setting!(
+        "events.max_future_skew",
+        Time,
+        events.max_future_skew,
+        "How far ahead of this machine's clock an event may begin or end; later ones are refused. Clocks of clients are rarely off by more."
+    ),
+    setting!("events.memory_limit", Size, events.memory_limit, "1MiB" to "",
+        "Memory of events that are on their way into the store, into cells or into files; beyond it they get 503 with Retry-After. Four times what is put into files at once, which goes on meanwhile."),
+    setting!("events.max_dimension_sets", Integer, events.max_dimension_sets, "1" to "",
+        "Sets of dimension values that get cells of their own per metric and day; further ones are counted together under __overflow__."),
+    setting!("events.max_keys", Integer, events.max_keys, "1" to "",
+        "Cells of 5 s in memory above which they are flushed before the next boundary of 5 s. One batch with the cells of five windows stays below 10 MB."),
+    setting!("events.seal_interval", Time, events.seal_interval, "1s" to "",
+        "How long an event waits at most before it is put into a file; it can be found meanwhile, too."),
+    setting!("events.seal_bytes", Size, events.seal_bytes, "64KiB" to "",
+        "Bytes of events that are put into files before that time."),
+    setting!("events.seal_events", Integer, events.seal_events, "1" to "",
+        "Events that are put into files before that time."),
+    setting!("events.merge_up_to_events", Integer, events.merge_up_to_events, "1" to "",
+        "Events of a file that was merged of smaller ones of the same service, type and week, at most: they are in memory while it is made, about 1 KiB each."),
+    setting!("events.merge_files", Integer, events.merge_files, "2" to "10000",
+        "Small files that are merged, at least: ten at a time write an event about twice more."),
+    setting!(
+        "events.file_grace",
+        Time,
+        events.file_grace,
+        "How long a file that was merged or has expired can still be read by those who began before. Longer than a query may take."
+    ),
+    setting!(
+        "events.orphan_age",
+        Time,
+        events.orphan_age,
+        "Age at which a file that no record names is removed: a crash has left it behind."
+    ),
+    setting!("events.retention_interval", Time, events.retention_interval, "1s" to "",
+        "Interval between checks of what is too old to be kept."),
+    setting!("events.max_catalog_values", Integer, events.max_catalog_values, "0" to "",
+        "Values of an attribute of a service that are listed to choose from."),
+    setting!("events.max_quarantine", Integer, events.max_quarantine, "0" to "",
+        "Entries of the quarantine, and of the dead letters; the newest stay."),
+    setting!("events.max_accepted_types", Integer, events.max_accepted_types, "0" to "",
+        "Types of events that are registered by themselves where unconfigured ones are accepted; events of further ones are refused."),
     setting!(
         "opentsdb.listen",
         OptionalAddress,

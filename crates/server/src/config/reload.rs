@@ -12,7 +12,7 @@ use super::{Config, ConfigError, SETTINGS, Setting};
 
 /// Settings that a reload applies. The others are built into what a process sets up when it starts:
 /// its sockets, its threads, the database.
-const LIVE: [&str; 25] = [
+const LIVE: [&str; 27] = [
     "server.request_timeout",
     "server.shutdown_grace",
     "server.cors_origin",
@@ -35,6 +35,8 @@ const LIVE: [&str; 25] = [
     "otlp.exponential_histograms",
     "otlp.label_name_underscore_sanitization",
     "otlp.label_name_preserve_multiple_underscores",
+    "events.registry_interval",
+    "events.otlp_logs",
     "scrape.self",
     "scrape.start_timestamps",
     "retention",
@@ -90,9 +92,17 @@ impl Config {
 
 fn differs(setting: &Setting, one: &Config, other: &Config) -> bool {
     // What is secret is not shown, so that there is nothing to compare.
-    let secret = |config: &Config| config.storage.store.secret_access_key.clone();
     (setting.read)(one) != (setting.read)(other)
-        || (setting.is_secret() && secret(one) != secret(other))
+        || (setting.is_secret() && secret(setting, one) != secret(setting, other))
+}
+
+/// A secret in the clear.
+pub(super) fn secret<'a>(setting: &Setting, config: &'a Config) -> &'a str {
+    match setting.key {
+        "storage.secret_access_key" => &config.storage.store.secret_access_key,
+        "events.masking_key" => &config.events.masking_key,
+        _ => "",
+    }
 }
 
 #[cfg(test)]

@@ -12,8 +12,11 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::{CloseSignal, HEAD_WAIT_MAX};
 
-/// Bytes that are handed over at once.
+/// Bytes that are handed over at once, by a client that sends much.
 const READ_BYTES_MAX: usize = 64 << 10;
+
+/// Room that a connection waits with: thousands of silent ones should take little.
+const READ_BYTES_MIN: usize = 2 << 10;
 
 /// What connections are handed to that do not begin as HTTP does.
 pub trait LineProtocol: Send + Sync {
@@ -33,6 +36,8 @@ pub struct LineConnection {
     peer: SocketAddr,
     certificate: Option<Arc<PeerCertificate>>,
     close: CloseSignal,
+    /// Room for the next read: twice what the last one filled.
+    read_bytes: usize,
 }
 
 impl LineConnection {
@@ -47,6 +52,7 @@ impl LineConnection {
             peer,
             certificate,
             close,
+            read_bytes: READ_BYTES_MIN,
         }
     }
 
@@ -63,15 +69,15 @@ impl LineConnection {
     /// has closed, sent nothing for as long as an idle HTTP connection may, or the server shuts
     /// down.
     pub async fn next_bytes(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let mut bytes = vec![0; READ_BYTES_MAX];
+        let mut bytes = Vec::with_capacity(self.read_bytes);
         let read = tokio::select! {
-            read = tokio::time::timeout(HEAD_WAIT_MAX, self.stream.read(&mut bytes)) => read,
+            read = tokio::time::timeout(HEAD_WAIT_MAX, self.stream.read_buf(&mut bytes)) => read,
             () = self.close.received() => return Ok(None),
         };
         match read {
             Err(_) | Ok(Ok(0)) => Ok(None),
             Ok(read) => {
-                bytes.truncate(read?);
+                self.read_bytes = (read? * 2).clamp(READ_BYTES_MIN, READ_BYTES_MAX);
                 Ok(Some(bytes))
             }
         }

@@ -193,9 +193,9 @@ impl CloseSignal {
 }
 
 impl ConnectionHandler {
-    /// Answers with `router`, over TLS whenever `access` has some. Requests carry an
-    /// `Arc<PeerCertificate>` among their extensions where the client showed one. The
-    /// router checks access.
+    /// Answers with `router`, over TLS whenever `access` has some. Requests carry the `SocketAddr`
+    /// of the client among their extensions, and an `Arc<PeerCertificate>` where it showed one.
+    /// The router checks access.
     pub(crate) fn new(router: Router, protocols: Protocols, access: Arc<Access>) -> Self {
         Self {
             router,
@@ -273,6 +273,7 @@ impl ConnectionHandler {
     {
         let service = RequestService {
             certificate: certificate.clone(),
+            peer: Some(peer),
             path_prefix: self.path_prefix,
             ..RequestService::new(self.router.clone())
         };
@@ -312,6 +313,7 @@ impl ConnectionHandler {
 pub(super) struct RequestService {
     router: TowerToHyperService<Router>,
     certificate: Option<Arc<PeerCertificate>>,
+    peer: Option<SocketAddr>,
     path_prefix: &'static str,
 }
 
@@ -320,6 +322,7 @@ impl RequestService {
         Self {
             router: TowerToHyperService::new(router),
             certificate: None,
+            peer: None,
             path_prefix: "",
         }
     }
@@ -331,6 +334,9 @@ impl RequestService {
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(Arc::clone(certificate));
         }
+        if let Some(peer) = self.peer {
+            request.extensions_mut().insert(peer);
+        }
         if !self.path_prefix.is_empty() {
             *request.uri_mut() = prefixed(request.uri(), self.path_prefix);
         }
@@ -338,18 +344,19 @@ impl RequestService {
     }
 }
 
-/// An address with something before its path. One that has no path stays as it is.
+/// An address with something before its path, which alone is the root. One that has no path stays
+/// as it is.
 fn prefixed(uri: &Uri, prefix: &str) -> Uri {
     let Some(target) = uri.path_and_query() else {
         return uri.clone();
     };
-    // `*` is what OPTIONS may ask for instead of a path.
-    let slash = if target.as_str().starts_with('/') {
-        ""
-    } else {
-        "/"
+    let target = target.as_str();
+    let target = match target.strip_prefix('/') {
+        Some(rest) if rest.is_empty() || rest.starts_with('?') => format!("{prefix}{rest}"),
+        Some(_) => format!("{prefix}{target}"),
+        // `*` is what OPTIONS may ask for instead of a path.
+        None => format!("{prefix}/{target}"),
     };
-    let target = format!("{prefix}{slash}{target}");
     target.parse().unwrap_or_else(|_| uri.clone())
 }
 

@@ -52,12 +52,14 @@ fn json_has_every_field() {
             LevelStatus {
                 resolution: "raw",
                 buckets: 25,
+                remnants: 34,
                 culled_before_ms: Some(26),
                 ..LevelStatus::default()
             },
             LevelStatus {
                 resolution: "5m",
                 buckets: 27,
+                remnants: 0,
                 out_of_date: 28,
                 culled_before_ms: None,
                 waiting: 29,
@@ -75,7 +77,7 @@ fn json_has_every_field() {
     };
     let mut out = Vec::new();
     write_maintenance_status(&mut out, &status);
-    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6,"remainingSeconds":61.3},"waiting":7,"waitingSeconds":300,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"tombstones":13,"quarantined":[{"startMs":15,"sinceMs":16,"attempts":17,"nextTryMs":18,"cause":"bucket \"x\""}],"overlapping":15,"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}],"levels":[{"resolution":"raw","buckets":25,"outOfDate":0,"culledBeforeMs":26,"waiting":0,"lagSeconds":0},{"resolution":"5m","buckets":27,"outOfDate":28,"culledBeforeMs":null,"waiting":29,"lagSeconds":30.5}],"keptBackCount":33,"keptBack":[{"resolution":"raw","startMs":31,"endMs":32,"reason":"it is not rolled up yet"}],"lastError":"none"}"#;
+    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6,"remainingSeconds":61.3},"waiting":7,"waitingSeconds":300,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"tombstones":13,"quarantined":[{"startMs":15,"sinceMs":16,"attempts":17,"nextTryMs":18,"cause":"bucket \"x\""}],"overlapping":15,"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}],"levels":[{"resolution":"raw","buckets":25,"remnants":34,"outOfDate":0,"culledBeforeMs":26,"waiting":0,"lagSeconds":0},{"resolution":"5m","buckets":27,"remnants":0,"outOfDate":28,"culledBeforeMs":null,"waiting":29,"lagSeconds":30.5}],"keptBackCount":33,"keptBack":[{"resolution":"raw","startMs":31,"endMs":32,"reason":"it is not rolled up yet"}],"lastError":"none"}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();
@@ -93,9 +95,10 @@ fn json_has_every_field() {
         retired: 2,
         folded: 3,
         quarantined: Vec::new(),
-        mended: 6,
+        repaired: 6,
         rolled_up: 7,
         merged: 9,
+        remnants: 10,
         culled: 8,
         metadata_culled: 9,
         skipped: vec![skipped],
@@ -104,6 +107,6 @@ fn json_has_every_field() {
         seconds: 0.25,
     };
     write_maintenance_report(&mut out, &report);
-    let expected = r#"{"coarsened":1,"retired":2,"folded":3,"mended":6,"rolledUp":7,"merged":9,"culled":8,"metadataCulled":9,"bytesRead":4,"bytesWritten":5,"seconds":0.25,"quarantined":[],"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}]}"#;
+    let expected = r#"{"coarsened":1,"retired":2,"folded":3,"repaired":6,"rolledUp":7,"merged":9,"remnants":10,"culled":8,"metadataCulled":9,"bytesRead":4,"bytesWritten":5,"seconds":0.25,"quarantined":[],"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}]}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

@@ -46,9 +46,9 @@ pub(crate) fn write(text: &mut TextWriter, database: &Database) {
             &database.metrics().folded_records,
         ),
         (
-            "icecore_maintenance_mended_buckets_total",
+            "icecore_maintenance_repaired_buckets_total",
             "Buckets inside a larger one that joined it.",
-            &database.metrics().mended_buckets,
+            &database.metrics().repaired_buckets,
         ),
         (
             "icecore_deletions_total",
@@ -101,11 +101,16 @@ fn jobs(text: &mut TextWriter, metrics: &Metrics) {
 /// Levels of retention, one family after the other.
 fn levels(text: &mut TextWriter, status: &MaintenanceStatus) {
     type Value = fn(&LevelStatus) -> Option<f64>;
-    let families: [(&str, &str, Value); 5] = [
+    let families: [(&str, &str, Value); 6] = [
         (
             "icecore_level_buckets",
             "Buckets by level: raw samples, and windows of each width.",
             |level| Some(level.buckets as f64),
+        ),
+        (
+            "icecore_level_remnants",
+            "Buckets of series whose raw samples are kept for longer than those of others.",
+            |level| (level.resolution == "raw").then_some(level.remnants as f64),
         ),
         (
             "icecore_level_outdated_buckets",

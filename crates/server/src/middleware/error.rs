@@ -15,13 +15,15 @@
 //! | stored data that cannot be read, and bugs | 500 | internal |
 //!
 //! The API answers JSON in Prometheus' shape; remote write answers one line of text, because that
-//! is what its clients put into their logs.
+//! is what its clients put into their logs; routes of events answer documents of
+//! `application/problem+json`.
 
 use std::fmt;
 use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use icecore_events::Problem;
 use icecore_model::SourceError;
 use icecore_promql::Error as PromqlError;
 use icecore_promql::parse::ParseError;
@@ -33,7 +35,7 @@ use icecore_wire::prometheus::snappy::SnappyError;
 use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
 
 use crate::middleware::decompress::{DecompressError, EncodingError};
-
+use crate::middleware::rfc3339;
 use crate::queries::QueryError;
 use icecore_access::AuthError;
 
@@ -62,6 +64,9 @@ pub(crate) struct ApiError {
     message: String,
     /// JSON about what was done in spite of the error; empty for nothing.
     data: Vec<u8>,
+    /// What programs tell errors of events apart by, and how to mend them.
+    code: Option<&'static str>,
+    hint: Option<String>,
 }
 
 impl ApiError {
@@ -71,6 +76,8 @@ impl ApiError {
             error_type,
             message: message.into(),
             data: Vec::new(),
+            code: None,
+            hint: None,
         }
     }
 
@@ -83,6 +90,11 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, ErrorType::NotFound, message)
     }
 
+    /// This client may not do it.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, ErrorType::Forbidden, message)
+    }
+
     /// What was named is not there.
     pub(crate) fn no_such(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, ErrorType::NotFound, message)
@@ -91,6 +103,11 @@ impl ApiError {
     pub(crate) fn method_not_allowed(method: &str) -> Self {
         let message = format!("method {method} is not allowed here");
         Self::new(StatusCode::METHOD_NOT_ALLOWED, ErrorType::BadData, message)
+    }
+
+    /// It does not fit what is there.
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, ErrorType::BadData, message)
     }
 
     pub(crate) fn too_large(message: impl Into<String>) -> Self {
@@ -181,6 +198,23 @@ impl ApiError {
         self.answer(HeaderValue::from_static(format.content_type()), body)
     }
 
+    /// A problem document about a request for this path.
+    pub(crate) fn into_problem(self, path: &str, now_ms: i64) -> Response {
+        let mut document = serde_json::json!({
+            "title": self.status.canonical_reason().unwrap_or("Error"),
+            "status": self.status.as_u16(),
+            "detail": self.message,
+            "code": self.code.unwrap_or_else(|| general_code(self.status)),
+            "timestamp": rfc3339::format(now_ms),
+            "path": path,
+        });
+        if let Some(hint) = &self.hint {
+            document["hint"] = hint.as_str().into();
+        }
+        let body = document.to_string().into_bytes();
+        self.answer(HeaderValue::from_static("application/problem+json"), body)
+    }
+
     fn answer(self, content_type: HeaderValue, body: Vec<u8>) -> Response {
         if self.status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(reason = self.message, "request failed");
@@ -201,6 +235,23 @@ impl ApiError {
             }
         }
         response
+    }
+}
+
+/// The code of a problem that has nothing to do with events.
+fn general_code(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        400 => "request.invalid",
+        401 => "access.unauthorized",
+        403 => "access.forbidden",
+        404 => "request.not-found",
+        405 => "request.method-not-allowed",
+        413 => "ingest.limit-exceeded",
+        415 => "request.unsupported-media-type",
+        422 => "query.limit",
+        429 => "request.too-many",
+        503 => "ingest.unavailable",
+        _ => "internal",
     }
 }
 
@@ -231,6 +282,25 @@ impl IntoResponse for ApiError {
             body.push(b'}');
         }
         self.answer(HeaderValue::from_static("application/json"), body)
+    }
+}
+
+impl From<Problem> for ApiError {
+    fn from(problem: Problem) -> Self {
+        let status = StatusCode::from_u16(problem.status);
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let error_type = match problem.status {
+            404 => ErrorType::NotFound,
+            422 => ErrorType::Execution,
+            429 | 503 => ErrorType::Unavailable,
+            500.. => ErrorType::Internal,
+            _ => ErrorType::BadData,
+        };
+        Self {
+            code: Some(problem.code),
+            hint: problem.hint,
+            ..Self::new(status, error_type, problem.detail)
+        }
     }
 }
 
@@ -326,9 +396,7 @@ impl From<AuthError> for ApiError {
             AuthError::Missing | AuthError::Wrong | AuthError::Malformed(_) => {
                 Self::new(StatusCode::UNAUTHORIZED, ErrorType::Unauthorized, message)
             }
-            AuthError::Forbidden(_) => {
-                Self::new(StatusCode::FORBIDDEN, ErrorType::Forbidden, message)
-            }
+            AuthError::Forbidden(_) => Self::forbidden(message),
             AuthError::Busy => Self::unavailable(message),
             AuthError::TooMany => Self::quota(message),
         }
@@ -392,6 +460,28 @@ mod tests {
         check(SourceError::LimitReached(text()), 422, "execution", false);
         check(SourceError::Unavailable(text()), 503, "unavailable", true);
         check(SourceError::Corrupt(text()), 500, "internal", false);
+    }
+
+    #[tokio::test]
+    async fn problems_say_what_and_where() {
+        let problem = Problem::new(400, "ingest.invalid-json", "no JSON").with_hint("send JSON");
+        let response = ApiError::from(problem).into_problem("/events/publish", 0);
+        assert_eq!(response.status().as_u16(), 400);
+        let content_type = &response.headers()["content-type"];
+        assert_eq!(content_type, "application/problem+json");
+        let body = axum::body::to_bytes(response.into_body(), 1 << 10).await;
+        let body: serde_json::Value = serde_json::from_slice(&body.unwrap()).unwrap();
+        let expected = serde_json::json!({
+            "title": "Bad Request", "status": 400, "detail": "no JSON",
+            "code": "ingest.invalid-json", "timestamp": "1970-01-01T00:00:00.000Z",
+            "path": "/events/publish", "hint": "send JSON",
+        });
+        assert_eq!(body, expected);
+        let busy = ApiError::from(Problem::new(503, "ingest.unavailable", "busy"));
+        let response = busy.into_problem("/", 0);
+        assert!(response.headers().contains_key("retry-after"));
+        let denied = ApiError::from(AuthError::Missing).into_problem("/", 0);
+        assert!(denied.headers().contains_key("www-authenticate"));
     }
 
     #[test]

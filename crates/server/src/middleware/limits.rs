@@ -26,10 +26,15 @@ pub(crate) const FORM_BYTES_MAX: usize = 1 << 20;
 
 /// Paths that look after the size of their bodies themselves, in the words of their protocol, as
 /// all that write do.
-const OWN_LIMITS: &[&str] = &["/api/v1/read", "/opentsdb", "/opentsdb/{*path}"];
+const OWN_LIMITS: &[&str] = &[
+    "/api/v1/import/opentsdb/cells",
+    "/api/v1/read",
+    "/opentsdb",
+    "/opentsdb/{*path}",
+];
 
 fn has_own_limit(route: &Route) -> bool {
-    route.role == Role::Write || OWN_LIMITS.contains(&route.path)
+    route.role == Role::Write || route.is_of_configuration() || OWN_LIMITS.contains(&route.path)
 }
 
 /// Requests of the largest size that may be in memory together. One is what it takes for any

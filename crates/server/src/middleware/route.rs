@@ -13,6 +13,31 @@ pub struct Route {
     pub(crate) time: TimeLimit,
 }
 
+/// What paths of events begin with.
+const EVENT_PATHS: &[&str] = &[
+    "/events/",
+    "/api/admin/",
+    "/api/catalog/",
+    "/api/events/",
+    "/api/histograms/",
+    "/api/objql/",
+    "/api/query/",
+    "/api/search/",
+];
+
+impl Route {
+    /// Whether it is about events: its errors are problem documents.
+    pub(crate) fn is_of_events(&self) -> bool {
+        let begins = |prefix: &&str| self.path.starts_with(*prefix);
+        EVENT_PATHS.iter().any(begins)
+    }
+
+    /// Whether it takes documents of the registry of events.
+    pub(crate) fn is_of_configuration(&self) -> bool {
+        self.path.starts_with("/api/admin/config") && self.methods == ["POST"]
+    }
+}
+
 /// How long a request may take until its answer begins.
 #[derive(Clone, Copy)]
 pub(crate) enum TimeLimit {

@@ -1,7 +1,7 @@
 //! OpenTSDB's HTTP API.
 //!
 //! ```text
-//! access by purpose ─► body into memory, decompressed ─┬► query: slot, query pool ─► answer
+//! access by purpose ─► body into memory, decompressed ─┬► read: slot, query pool ─► answer
 //!                                                      └► write: slot, storage's pool ─► answer
 //! ```
 //!
@@ -9,7 +9,9 @@
 //! - What a body takes in memory is reserved before it is taken.
 //! - Errors have OpenTSDB's form, also those of this server.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -18,13 +20,14 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use icecore_access::{PeerCertificate, Role};
 use icecore_opentsdb::api::{self, Purpose};
-use icecore_opentsdb::{Error, Tsd};
+use icecore_opentsdb::{Allowance, Error, Tsd};
 
 use crate::app::App;
 use crate::middleware::body::{collect, read_to_the_end};
 use crate::middleware::decompress::{Encoding, decompress_reserving};
 use crate::middleware::error::ApiError;
 use crate::middleware::limits::WriteMemory;
+use crate::queries::CancelOnDrop;
 
 /// Where the API lies on the HTTP port.
 pub(crate) const PREFIX: &str = "/opentsdb";
@@ -74,25 +77,24 @@ async fn answer(
     app: &Arc<App>,
     head: Parts,
     body: Bytes,
-    mut memory: WriteMemory,
+    memory: WriteMemory,
 ) -> Result<Response, ApiError> {
     let tsd = Arc::clone(app.opentsdb()?);
-    let body = match Encoding::from_header(&head.headers)? {
-        Encoding::Identity => body,
+    let (body, _memory) = match Encoding::from_header(&head.headers)? {
+        Encoding::Identity => (body, memory),
         encoding => {
             let max = app.config().server.write_decompressed_bytes_max;
-            let mut decompressed = Vec::new();
-            decompress_reserving(encoding, &body, max, &mut decompressed, |bytes| {
-                memory.grow(bytes)
-            })?;
-            decompressed.into()
+            decompressed(encoding, body, max, memory).await?
         }
     };
     let target = target_of(&head.uri);
     let purpose = api::purpose(&head.method, target);
     let may_delete = may_delete(app, &tsd, purpose, &head).await;
+    let peer = head.extensions.get::<SocketAddr>();
+    let remote = peer.map(|peer| peer.ip().to_string()).unwrap_or_default();
     let mut request = api::Request::new(head.method, target, head.headers, body);
     request.may_delete = may_delete;
+    request.remote = remote;
     match purpose {
         Purpose::Query | Purpose::Delete => query(app, tsd, request).await,
         Purpose::Write => {
@@ -100,10 +102,33 @@ async fn answer(
             Ok(into_http(api::handle(&tsd, &request).await))
         }
         Purpose::Read => {
-            let _slot = app.limits.read_slot().await?;
-            Ok(into_http(api::handle(&tsd, &request).await))
+            let slot = app.limits.read_slot().await?;
+            let compute = async move {
+                let _slot = slot;
+                api::handle(&tsd, &request).await
+            };
+            Ok(into_http(app.queries.on_pool(compute).await?))
         }
     }
+}
+
+/// Decompresses a body on a thread that may be busy. What the body takes stays reserved for as long
+/// as that runs, also when the client has gone meanwhile.
+pub(super) async fn decompressed(
+    encoding: Encoding,
+    body: Bytes,
+    max: usize,
+    mut memory: WriteMemory,
+) -> Result<(Bytes, WriteMemory), ApiError> {
+    let work = move || {
+        let mut decompressed = Vec::new();
+        decompress_reserving(encoding, &body, max, &mut decompressed, |bytes| {
+            memory.grow(bytes)
+        })?;
+        Ok((decompressed.into(), memory))
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| ApiError::internal(error.to_string()))?
 }
 
 /// Whether a request may delete what it finds: the body of a query can ask for it.
@@ -123,9 +148,21 @@ async fn may_delete(app: &App, tsd: &Tsd, purpose: Purpose, head: &Parts) -> boo
 }
 
 /// Computes an answer where queries compute.
-async fn query(app: &Arc<App>, tsd: Arc<Tsd>, request: api::Request) -> Result<Response, ApiError> {
-    let timeout = app.queries.engine().options().timeout;
+async fn query(
+    app: &Arc<App>,
+    tsd: Arc<Tsd>,
+    mut request: api::Request,
+) -> Result<Response, ApiError> {
+    let longest = app.queries.engine().options().timeout;
+    let asked = tsd.query_timeout();
+    let timeout = asked.map_or(longest, |asked| asked.min(longest));
     let slot = app.queries.slot(timeout).await?;
+    // What computes sees it when this is left: with an answer, without one, or by the client.
+    let waiting = CancelOnDrop::default();
+    request.allowance = Allowance {
+        memory: app.queries.memory(),
+        canceled: waiting.flag(),
+    };
     let compute = async move {
         let _slot = slot;
         api::handle(&tsd, &request).await
@@ -133,14 +170,22 @@ async fn query(app: &Arc<App>, tsd: Arc<Tsd>, request: api::Request) -> Result<R
     let computed = tokio::time::timeout(timeout, app.queries.on_pool(compute));
     match computed.await {
         Ok(answered) => Ok(into_http(answered?)),
-        Err(_) => {
-            let message = format!("the query took longer than query.timeout = {timeout:?}");
-            Ok(into_http(api::error(&Error::new(
-                StatusCode::REQUEST_TIMEOUT,
-                message,
-            ))))
-        }
+        Err(_) => Ok(into_http(api::error(&timed_out(timeout, longest)))),
     }
+}
+
+fn timed_out(timeout: Duration, longest: Duration) -> Error {
+    let setting = if timeout < longest {
+        "tsd.query.timeout"
+    } else {
+        "query.timeout"
+    };
+    let limit_ms = timeout.as_millis();
+    let message = format!(
+        "Sorry, your query timed out. Time limit: {limit_ms} ms ({setting}). Please try filtering \
+         using more tags or decrease your time range."
+    );
+    Error::new(StatusCode::REQUEST_TIMEOUT, message)
 }
 
 fn into_http(answer: api::Response) -> Response {

@@ -1,16 +1,19 @@
 //! OpenTSDB's protocols: HTTP below `/opentsdb` and on a port of its own, where telnet lines are
-//! spoken as well.
+//! spoken as well; its data in and out.
 
+pub(crate) mod export;
 pub(crate) mod http;
+pub(crate) mod import;
+mod tables;
 mod telnet;
 
 pub(crate) use telnet::Telnet;
 
 use std::sync::Arc;
 
-use icecore_model::{BoxFuture, Clock, Matcher, StoreError};
-use icecore_opentsdb::{Config, PointDeletion, Stores, Tsd};
-use icecore_storage::{Database, Deletion};
+use icecore_model::{BoxFuture, Clock, MAX_TIMESTAMP_MS, Matcher, MemoryBudget, StoreError};
+use icecore_opentsdb::{Config, LabelIndex, PointDeletion, Stores, Tsd};
+use icecore_storage::{Database, Deletion, LabelQuery};
 
 /// Opens OpenTSDB's view of a database: reads all names.
 pub(crate) async fn open(
@@ -23,8 +26,41 @@ pub(crate) async fn open(
         series: Arc::new(database.clone()),
         catalog: Arc::new(database.clone()),
         deletion: Arc::new(SeriesDeletion(database.clone())),
+        labels: Arc::new(DatabaseLabels(database.clone())),
     };
     Tsd::open(config, stores, clock).await
+}
+
+/// Labels by the index of a database.
+struct DatabaseLabels(Database);
+
+/// Memory of one look into the index.
+const INDEX_MEMORY_MAX: usize = 256 << 20;
+
+impl DatabaseLabels {
+    fn query(limit: usize) -> LabelQuery {
+        LabelQuery {
+            selectors: Vec::new(),
+            start_ms: 0,
+            end_ms: MAX_TIMESTAMP_MS,
+            limit: Some(limit),
+            memory: Some(MemoryBudget::new(INDEX_MEMORY_MAX)),
+        }
+    }
+}
+
+impl LabelIndex for DatabaseLabels {
+    fn names(&self, limit: usize) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(async move { Ok(self.0.label_names(&Self::query(limit)).await?) })
+    }
+
+    fn values<'a>(
+        &'a self,
+        label: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        Box::pin(async move { Ok(self.0.label_values(label, &Self::query(limit)).await?) })
+    }
 }
 
 /// Deletes points of a database.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use futures::future::BoxFuture;
 use icecore_access::Role;
-use icecore_opentsdb::telnet::Session;
+use icecore_opentsdb::telnet::{Session, is_http};
 
 use crate::app::App;
 use crate::listener::{LineConnection, LineProtocol};
@@ -36,12 +36,19 @@ impl LineProtocol for Telnet {
             };
             let mut session = Session::new(&tsd);
             let mut is_closed = false;
+            let mut is_first = true;
             while !is_closed && let Some(bytes) = connection.next_bytes().await? {
-                let reply = session.feed(&bytes).await;
-                is_closed = reply.close;
-                if !reply.text.is_empty() {
+                // What begins like HTTP and is none has no answer, as in the original.
+                if std::mem::take(&mut is_first) && bytes.first().copied().is_some_and(is_http) {
+                    return Ok(());
+                }
+                let mut reply = session.feed(&bytes).await;
+                connection.write_all(reply.text.as_bytes()).await?;
+                while reply.has_more {
+                    reply = session.resume().await;
                     connection.write_all(reply.text.as_bytes()).await?;
                 }
+                is_closed = reply.close;
             }
             // Closed in order means that everything is stored.
             let text = session.finish().await;

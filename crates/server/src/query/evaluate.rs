@@ -19,6 +19,7 @@ use icecore_promql::{QueryTime, Request};
 use icecore_wire::prometheus::{parse_duration_ms, parse_query_time_ms};
 
 use crate::app::App;
+use crate::events::series::source;
 use crate::metrics::QueryKind;
 use crate::middleware::error::ApiError;
 use crate::middleware::params::Params;
@@ -131,7 +132,7 @@ async fn run(
     mut request: Request,
     shown: AnswerOptions,
 ) -> Result<Response, ApiError> {
-    let database = app.database()?.clone();
+    app.database()?;
     let began = Instant::now();
     let timeout = app.queries.timeout_of(&request);
     let slot = app.queries.slot(timeout).await?;
@@ -147,7 +148,8 @@ async fn run(
         } else {
             None
         };
-        let answer = queries.execute(&database, &request, &canceled).await?;
+        let source = source(&shared).await?;
+        let answer = queries.execute(&*source, &request, &canceled).await?;
         queries.metrics.read(&answer.stats);
         let answer = QueryAnswer {
             answer,

@@ -11,6 +11,7 @@ use icecore_wire::prometheus::api_json::write_list;
 use icecore_wire::prometheus::query_json::write_exemplar_series;
 
 use crate::app::App;
+use crate::events::series as event_series;
 use crate::metrics::QueryKind;
 use crate::middleware::error::ApiError;
 use crate::middleware::json::success;
@@ -43,12 +44,18 @@ async fn find(app: &App, params: &Params) -> Result<Response, ApiError> {
     let found = if selectors.is_empty() {
         Vec::new()
     } else {
+        let views = event_series::exemplars(app, selectors.clone(), start_ms, end_ms).await?;
         let query = ExemplarQuery {
             selectors,
             start_ms,
             end_ms,
         };
-        database.exemplars(query).await?
+        let mut found = database.exemplars(query).await?;
+        if !views.is_empty() {
+            found.extend(views);
+            found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        }
+        found
     };
     success(slot, Vec::new(), move |out| {
         write_list(out, &found, |out, (labels, exemplars)| {

@@ -15,8 +15,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 use icecore_model::{
-    Histogram, Labels, MAX_TIMESTAMP_MS, MetricType, Selection, SeriesSamples, SeriesStream as _,
-    is_stale_nan,
+    Histogram, Labels, MAX_TIMESTAMP_MS, Matcher, MetricType, Selection, SeriesSamples,
+    SeriesStream as _, is_stale_nan,
 };
 use icecore_storage::Database;
 use icecore_wire::prometheus::federate::{FederateFormat, FederateWriter, FederatedValue};
@@ -42,7 +42,11 @@ pub(crate) async fn federate(
     let lookback_ms = i64::try_from(lookback.as_millis()).unwrap_or(i64::MAX);
     let start_ms = now_ms.saturating_sub(lookback_ms);
     let mut latest = Vec::new();
-    for matchers in selectors {
+    let engine = app.queries.engine();
+    for mut matchers in selectors {
+        // What counts twice for queries does for whoever sums up what it scrapes.
+        let implied: Vec<Matcher> = engine.options().implied.of(&matchers).cloned().collect();
+        matchers.extend(implied);
         let selection = Selection {
             matchers,
             start_ms: start_ms.max(0),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use icecore_model::Matcher;
+use icecore_model::{Labels, Matcher};
 use icecore_storage::{LabelQuery, SeriesList};
 use icecore_wire::prometheus::api_json::{
     write_labels, write_string_list, write_success_end, write_success_start,
@@ -15,6 +15,7 @@ use icecore_wire::prometheus::escaping::unescape_name;
 use tokio::sync::oneshot;
 
 use crate::app::App;
+use crate::events::series as event_series;
 use crate::middleware::error::ApiError;
 use crate::middleware::json::success;
 use crate::middleware::params::Params;
@@ -33,19 +34,18 @@ pub(crate) async fn series(
     let database = app.database()?;
     let (query, limit) = label_query(&app, &params, params.some_selectors()?)?;
     let slot = app.limits.read_slot().await?;
-    let mut series = database.series(&query).await?;
-    let warnings = match limit.filter(|limit| series.len() > *limit) {
-        Some(limit) => {
-            series.truncate(limit);
-            vec![TRUNCATED.into()]
-        }
-        None => Vec::new(),
+    let series = database.series(&query).await?;
+    let views = event_series::label_sets(&app, &query).await?;
+    let listed = ListedSeries {
+        series,
+        views,
+        limit: limit.unwrap_or(usize::MAX),
     };
     let (head, answered) = oneshot::channel();
     let outgoing = AnswerSender::new(head);
     tokio::task::spawn_blocking(move || {
         // A client that has gone away needs no more.
-        let _ = send_series(&series, &warnings, outgoing);
+        let _ = listed.send(outgoing);
         drop(slot);
     });
     answered.await.map_err(|_| {
@@ -53,27 +53,59 @@ pub(crate) async fn series(
     })
 }
 
-/// Writes label sets as fast as the client takes them; many are made on the way.
-fn send_series(
-    series: &SeriesList,
-    warnings: &[String],
-    mut outgoing: AnswerSender,
-) -> Result<(), ClientGone> {
-    let mut out = Vec::new();
-    write_success_start(&mut out);
-    out.push(b'[');
-    for first in (0..series.len()).step_by(MADE_AT_ONCE) {
-        for (i, labels) in series.part(first..first + MADE_AT_ONCE).iter().enumerate() {
-            if first + i > 0 {
+/// Label sets of an answer, both lists in label order.
+struct ListedSeries {
+    series: SeriesList,
+    /// Those of events.
+    views: Vec<Labels>,
+    limit: usize,
+}
+
+impl ListedSeries {
+    /// Writes label sets as fast as the client takes them; many are made on the way.
+    fn send(self, mut outgoing: AnswerSender) -> Result<(), ClientGone> {
+        let mut out = Vec::new();
+        write_success_start(&mut out);
+        out.push(b'[');
+        let mut views = self.views.into_iter().peekable();
+        let mut count = 0;
+        let mut put = |labels: &Labels, outgoing: &mut AnswerSender| -> Result<bool, ClientGone> {
+            count += 1;
+            if count > self.limit {
+                return Ok(false);
+            }
+            if count > 1 {
                 out.push(b',');
             }
             write_labels(&mut out, labels);
             outgoing.flow(&mut out)?;
+            Ok(true)
+        };
+        let mut goes_on = true;
+        'made: for first in (0..self.series.len()).step_by(MADE_AT_ONCE) {
+            for labels in &self.series.part(first..first + MADE_AT_ONCE) {
+                while let Some(view) = views.next_if(|view| view < labels) {
+                    goes_on = goes_on && put(&view, &mut outgoing)?;
+                }
+                // A view hides a series with the same labels.
+                views.next_if(|view| view == labels);
+                goes_on = goes_on && put(labels, &mut outgoing)?;
+                if !goes_on {
+                    break 'made;
+                }
+            }
         }
+        for view in views {
+            goes_on = goes_on && put(&view, &mut outgoing)?;
+        }
+        out.push(b']');
+        let mut warnings = Vec::new();
+        if !goes_on {
+            warnings.push(TRUNCATED.into());
+        }
+        write_success_end(&mut out, &warnings);
+        outgoing.finish(out)
     }
-    out.push(b']');
-    write_success_end(&mut out, warnings);
-    outgoing.finish(out)
 }
 
 pub(crate) async fn label_names(
@@ -84,6 +116,7 @@ pub(crate) async fn label_names(
     let (query, limit) = label_query(&app, &params, params.selectors()?)?;
     let slot = app.limits.read_slot().await?;
     let mut names = database.label_names(&query).await?;
+    event_series::add_label_names(&app, &query, &mut names).await?;
     let warnings = truncate(&mut names, limit);
     success(slot, warnings, move |out| write_string_list(out, &names)).await
 }
@@ -103,6 +136,7 @@ pub(crate) async fn label_values(
     let (query, limit) = label_query(&app, &params, params.selectors()?)?;
     let slot = app.limits.read_slot().await?;
     let mut values = database.label_values(&name, &query).await?;
+    event_series::add_label_values(&app, &name, &query, &mut values).await?;
     let warnings = truncate(&mut values, limit);
     success(slot, warnings, move |out| write_string_list(out, &values)).await
 }

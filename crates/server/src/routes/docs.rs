@@ -57,6 +57,8 @@ fn table() -> String {
 fn body(route: &Route) -> &'static str {
     match (route.role, &route.time) {
         _ if route.path.starts_with("/opentsdb") => "`server.write_body_bytes_max`",
+        _ if route.path.starts_with("/api/v1/import/opentsdb") => "`server.write_body_bytes_max`",
+        _ if route.path.starts_with("/events/publish") || route.is_of_configuration() => "16 MiB",
         (Role::Write, TimeLimit::None) => "any, taken as it arrives",
         (Role::Write, _) => "`server.write_body_bytes_max`",
         _ => "1 MiB",
@@ -66,6 +68,7 @@ fn body(route: &Route) -> &'static str {
 fn under_way(route: &Route) -> String {
     match (route.role, &route.time) {
         (Role::Open, _) => "–".into(),
+        _ if route.path.starts_with("/api/v1/import/opentsdb") => IMPORTS_MAX.to_string(),
         (Role::Write, TimeLimit::None) => IMPORTS_MAX.to_string(),
         (Role::Write, _) => "`server.concurrent_writes_max`".into(),
         (_, TimeLimit::Query) => {

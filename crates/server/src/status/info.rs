@@ -9,6 +9,7 @@ use icecore_storage::{Cardinality, Gauges, LabelQuery, NamedCount};
 use icecore_wire::prometheus::api_json::{write_list, write_string};
 
 use crate::app::App;
+use crate::events::series::add_metadata;
 use crate::middleware::error::ApiError;
 use crate::middleware::json::{small_success, success};
 use crate::middleware::params::Params;
@@ -173,6 +174,7 @@ pub(crate) async fn metadata(
     params.number("limit_per_metric")?;
     let slot = app.limits.read_slot().await?;
     let mut families = database.metadata(params.first("metric"));
+    add_metadata(&app, params.first("metric"), &mut families)?;
     families.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     families.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     success(slot, Vec::new(), move |out| write_metadata(out, &families)).await

@@ -6,19 +6,18 @@
 //! | `icecore_scrape…`, `icecore_config_…` | scraping (`scrape::metrics`, `scrape::manager`) |
 //! | `icecore_access_…`, `icecore_tls_…` | refused requests and connections (`icecore_access`) |
 //! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
+//! | `icecore_events_…` | events (`metrics::events`) |
 //! | `icecore_maintenance_…`, `icecore_buckets_by_size` | maintenance (`metrics::maintenance`) |
 //! | `icecore_…` | storage's own counters and gauges |
 //! | `slatedb_…` | SlateDB's |
 //! | `process_…` | the operating system's (`metrics::process`) |
 
 use icecore_model::MetricType;
-use icecore_storage::{
-    DURATION_BOUNDS, Database, Durations, Gauges, SlateMetricValue, StoreOperation,
-};
+use icecore_storage::{Database, Gauges, SlateMetricValue, StoreOperation};
 use icecore_wire::prometheus::TextWriter;
 
 use crate::app::App;
-use crate::metrics::{counter, gauge, maintenance, process};
+use crate::metrics::{counter, durations, events, gauge, maintenance, process};
 
 /// Everything, as it stands.
 pub(crate) fn render(database: &Database, app: &App) -> Vec<u8> {
@@ -35,18 +34,15 @@ pub(crate) fn render(database: &Database, app: &App) -> Vec<u8> {
     maintenance::write(&mut text, database);
     queries(&mut text, app);
     requests(&mut text, app);
+    if let Ok(open) = app.events() {
+        events::write(&mut text, open);
+    }
     if let Some(scraping) = app.scraping() {
         scraping.write_metrics(&mut text);
     }
     slatedb(&mut text, database);
     process::write(&mut text);
     text.into_bytes()
-}
-
-fn durations(text: &mut TextWriter, name: &str, help: &str, durations: &Durations) {
-    text.family(name, help, MetricType::Histogram);
-    let (counts, sum) = durations.get();
-    text.histogram(name, &[], &DURATION_BOUNDS, &counts, sum);
 }
 
 fn ingested(text: &mut TextWriter, database: &Database) {

@@ -4,4 +4,5 @@ pub(crate) mod grpc;
 pub(crate) mod import;
 mod otlp;
 pub(crate) mod otlp_http;
+mod otlp_logs;
 pub(crate) mod remote_write;

@@ -20,9 +20,7 @@ use bytes::Bytes;
 use icecore_model::WriteOutcome;
 use icecore_storage::WriteBatch;
 use icecore_wire::WireError;
-use icecore_wire::otlp::{
-    DecodeStats, JsonError, PartialSuccess, Translation, decode_metrics, json_to_protobuf,
-};
+use icecore_wire::otlp::{JsonError, PartialSuccess, decode_metrics, json_to_protobuf};
 
 use crate::app::App;
 use crate::middleware::decompress::{DecompressError, Encoding, decompress_reserving};
@@ -58,7 +56,9 @@ pub(crate) async fn store_metrics(
             format,
             decompressed_max,
         };
-        let decoded = request.decode(&config.otlp, batch)?;
+        let decoded = request.decode(json_to_protobuf, |message| {
+            decode_metrics(message, &config.otlp, batch)
+        })?;
         counted.store(decoded.points, Ordering::Relaxed);
         Ok(())
     };
@@ -66,21 +66,26 @@ pub(crate) async fn store_metrics(
     answer(&outcome, points.load(Ordering::Relaxed))
 }
 
-/// A body on its way into a batch, and the memory it takes.
-struct Request {
-    body: Bytes,
-    memory: WriteMemory,
-    encoding: Encoding,
-    format: OtlpFormat,
-    decompressed_max: usize,
+/// A body that is decoded, and the memory it takes.
+pub(super) struct Request {
+    pub(super) body: Bytes,
+    pub(super) memory: WriteMemory,
+    pub(super) encoding: Encoding,
+    pub(super) format: OtlpFormat,
+    pub(super) decompressed_max: usize,
 }
 
+/// How JSON becomes protobuf of at most so many bytes.
+type Transcode = fn(&[u8], usize) -> Result<Vec<u8>, WireError>;
+
 impl Request {
-    fn decode(
+    /// Hands over the request as protobuf, whatever it was sent as. Computes: not to be called on
+    /// an async worker.
+    pub(super) fn decode<T>(
         &mut self,
-        translation: &Translation,
-        batch: &mut WriteBatch<'_>,
-    ) -> Result<DecodeStats, ApiError> {
+        transcode: Transcode,
+        decode: impl FnOnce(&[u8]) -> Result<T, WireError>,
+    ) -> Result<T, ApiError> {
         let max = self.decompressed_max;
         let mut decompressed = Vec::new();
         let message: &[u8] = match self.encoding {
@@ -97,23 +102,28 @@ impl Request {
             }
         };
         if self.format == OtlpFormat::Protobuf {
-            return Ok(decode_metrics(message, translation, batch)?);
+            return Ok(decode(message)?);
         }
-        let rewritten = rewrite(message, max, &mut self.memory)?;
-        Ok(decode_metrics(&rewritten, translation, batch)?)
+        let rewritten = rewrite(transcode, message, max, &mut self.memory)?;
+        Ok(decode(&rewritten)?)
     }
 }
 
 /// JSON as protobuf. That is nearly always shorter; many small numbers in arrays can make it
 /// longer, and then it is done once more with memory for that.
-fn rewrite(message: &[u8], max: usize, memory: &mut WriteMemory) -> Result<Vec<u8>, ApiError> {
+fn rewrite(
+    transcode: Transcode,
+    message: &[u8],
+    max: usize,
+    memory: &mut WriteMemory,
+) -> Result<Vec<u8>, ApiError> {
     let expected = message.len().min(max);
     memory.grow(expected)?;
-    match json_to_protobuf(message, expected) {
+    match transcode(message, expected) {
         Err(WireError::Json(JsonError::TooLarge { .. })) if expected < max => {
             let most = message.len().saturating_mul(GROWTH_MAX).min(max);
             memory.grow(most - expected)?;
-            Ok(json_to_protobuf(message, most)?)
+            Ok(transcode(message, most)?)
         }
         rewritten => Ok(rewritten?),
     }

@@ -1,7 +1,7 @@
-//! `POST /v1/metrics`: OTLP over HTTP, protobuf and JSON.
+//! `POST /v1/metrics` and `POST /v1/logs`: OTLP over HTTP, protobuf and JSON.
 //!
 //! ```text
-//! negotiate ─► body into memory ─► place ─► crate::write::otlp ─► 200, with what was refused
+//! negotiate ─► body into memory ─► place ─► otlp, otlp_logs ─► 200, with what was refused
 //!    415          413, 503         503
 //! ```
 //!
@@ -14,7 +14,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
-use icecore_wire::otlp::{write_response, write_response_json};
+use icecore_wire::otlp::{write_logs_response_json, write_response, write_response_json};
 
 use crate::app::App;
 use crate::middleware::body::{collect, read_to_the_end};
@@ -22,19 +22,35 @@ use crate::middleware::decompress::Encoding;
 use crate::middleware::error::ApiError;
 use crate::middleware::error::OtlpFormat;
 use crate::write::otlp::{Partial, store_metrics};
+use crate::write::otlp_logs::store_logs;
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signal {
+    Metrics,
+    Logs,
+}
 
 pub(crate) async fn metrics(State(app): State<Arc<App>>, request: Request) -> Response {
+    export(&app, Signal::Metrics, request).await
+}
+
+pub(crate) async fn logs(State(app): State<Arc<App>>, request: Request) -> Response {
+    export(&app, Signal::Logs, request).await
+}
+
+async fn export(app: &App, signal: Signal, request: Request) -> Response {
     let (head, mut body) = request.into_parts();
     let format = format_of(&head.headers);
     let stored = match &format {
-        Ok(format) => store(&app, &head.headers, *format, &mut body).await,
+        Ok(format) => store(app, signal, &head.headers, *format, &mut body).await,
         Err(content_type) => Err(ApiError::unsupported(format!(
             "content type {content_type:?} is not taken: application/x-protobuf and application/json are"
         ))),
     };
     let format = format.unwrap_or(OtlpFormat::Protobuf);
     match stored {
-        Ok(partial) => success(format, &partial),
+        Ok(partial) => success(signal, format, &partial),
         Err(error) => {
             read_to_the_end(&mut body, &head.headers).await;
             error.into_otlp(format)
@@ -58,6 +74,7 @@ fn format_of(headers: &HeaderMap) -> Result<OtlpFormat, String> {
 
 async fn store(
     app: &App,
+    signal: Signal,
     headers: &HeaderMap,
     format: OtlpFormat,
     body: &mut Body,
@@ -71,13 +88,17 @@ async fn store(
     })
     .await?;
     let _slot = app.limits.write_slot()?;
-    store_metrics(app, body, memory, encoding, format).await
+    match signal {
+        Signal::Metrics => store_metrics(app, body, memory, encoding, format).await,
+        Signal::Logs => store_logs(app, body, memory, encoding, format).await,
+    }
 }
 
-fn success(format: OtlpFormat, partial: &Partial) -> Response {
-    let body = match format {
-        OtlpFormat::Protobuf => write_response(partial.as_ref()),
-        OtlpFormat::Json => write_response_json(partial.as_ref()),
+fn success(signal: Signal, format: OtlpFormat, partial: &Partial) -> Response {
+    let body = match (format, signal) {
+        (OtlpFormat::Protobuf, _) => write_response(partial.as_ref()),
+        (OtlpFormat::Json, Signal::Metrics) => write_response_json(partial.as_ref()),
+        (OtlpFormat::Json, Signal::Logs) => write_logs_response_json(partial.as_ref()),
     };
     let mut response = body.into_response();
     let content_type = HeaderValue::from_static(format.content_type());

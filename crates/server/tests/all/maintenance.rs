@@ -39,7 +39,7 @@ async fn an_empty_database_has_nothing_to_do() {
         assert_eq!(report[key], 0, "{key} in {report}");
     }
     assert!(report["seconds"].as_f64().unwrap() >= 0.0, "{report}");
-    assert_eq!(keys(&report).len(), 13, "{report}");
+    assert_eq!(keys(&report).len(), 14, "{report}");
 
     let answer = served.get(STATUS, &[]).await;
     assert_eq!(answer.header("content-type"), Some("application/json"));

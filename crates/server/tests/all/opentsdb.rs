@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::client::{Answer, Connection};
+use crate::payload::{Payload, T0, series};
 use crate::served::TestServer;
 
 const AUTO_CREATE: &str = "tsd.core.auto_create_metrics=true";
@@ -128,7 +129,7 @@ async fn roles_hold_and_lines_need_a_certificate() {
   tokens:
   - {name: read, token: token-that-may-read, roles: [read]}
   - {name: write, token: token-that-may-write, roles: [write]}
-  - {name: admin, token: token-that-may-administrate, roles: [admin]}
+  - {name: admin, token: token-that-may-admin, roles: [admin]}
 ";
     std::fs::write(&path, credentials).unwrap();
     let path = path.display().to_string();
@@ -145,45 +146,156 @@ async fn roles_hold_and_lines_need_a_certificate() {
     let query = r#"{"start":1500000000,"queries":[{"aggregator":"sum","metric":"m"}]}"#;
     let deleting = r#"{"start":1500000000,"delete":true,
                        "queries":[{"aggregator":"sum","metric":"m"}]}"#;
-    let status = async |token: &str, method: &str, path: &str, body: &str| {
+    let status = async |role: &str, method: &str, path: &str, body: &str| {
         let mut connection = Connection::open(address).await;
-        let token = format!("Bearer {token}");
-        let headers = [("Authorization", token.as_str())];
-        let answer = connection.request(method, path, &headers, body.as_bytes());
+        let token = format!("Bearer token-that-may-{role}");
+        let token = ("Authorization", token.as_str());
+        let headers: &[_] = if role.is_empty() { &[] } else { &[token] };
+        let answer = connection.request(method, path, headers, body.as_bytes());
         answer.await.status
     };
-    assert_eq!(
-        request(address, "POST", "/api/put", point).await.status,
-        401
-    );
-    assert_eq!(
-        status("token-that-may-read", "POST", "/api/put", point).await,
-        403
-    );
-    assert_eq!(
-        status("token-that-may-write", "POST", "/api/put", point).await,
-        204
-    );
-    assert_eq!(
-        status("token-that-may-write", "POST", "/api/query", query).await,
-        403
-    );
-    assert_eq!(
-        status("token-that-may-read", "POST", "/api/query", query).await,
-        200
-    );
     let by_verb = "/api/query?start=1500000000&m=sum:m&method_override=delete";
-    assert_eq!(status("token-that-may-read", "GET", by_verb, "").await, 403);
-    // The body of a query asks for what its sender may not do.
-    assert_eq!(
-        status("token-that-may-read", "POST", "/api/query", deleting).await,
-        403
-    );
-    assert_eq!(
-        status("token-that-may-read", "POST", "/api/query", query).await,
-        200
-    );
+    for (role, method, path, body, expected) in [
+        ("", "POST", "/api/put", point, 401),
+        ("nobody", "POST", "/api/put", point, 401),
+        ("read", "POST", "/api/put", point, 403),
+        ("write", "POST", "/api/put", point, 204),
+        ("write", "POST", "/api/query", query, 403),
+        ("read", "POST", "/api/query", query, 200),
+        ("read", "GET", by_verb, "", 403),
+        // The body of a query asks for what its sender may not do.
+        ("read", "POST", "/api/query", deleting, 403),
+        ("read", "POST", "/api/query", query, 200),
+    ] {
+        let status = status(role, method, path, body).await;
+        assert_eq!(status, expected, "{role}: {method} {path} {body}");
+    }
     let reply = telnet(address, "put m 1500000000 1 host=a\n").await;
     assert!(reply.starts_with("access denied"), "{reply}");
     served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_prometheus_clients_are_suggested_and_drawn() {
+    let (served, address) = served(&[("opentsdb.settings", AUTO_CREATE)]).await;
+    let payload = Payload::v1(&[series(
+        "up",
+        &[("job", "node")],
+        &[(T0, 1.0), (T0 + 15_000, 0.5)],
+    )]);
+    assert_eq!(served.write(&payload).await.status, 204);
+    assert_eq!(
+        telnet(address, "put sys.cpu 1500000000 42 host=a\n").await,
+        ""
+    );
+    for (kind, expected) in [
+        ("metrics", json!(["sys.cpu", "up"])),
+        ("tagk", json!(["host", "job"])),
+        ("tagv", json!(["a", "node"])),
+    ] {
+        let path = format!("/api/suggest?type={kind}");
+        assert_eq!(
+            parsed(&request(address, "GET", &path, "").await),
+            expected,
+            "{kind}"
+        );
+    }
+    let (start, end) = (T0 / 1000, T0 / 1000 + 60);
+    let query = format!("/q?start={start}&end={end}&m=sum:up%7Bjob=*%7D");
+    let graph = request(address, "GET", &format!("{query}&svg"), "").await;
+    assert_eq!(graph.status, 200, "{}", graph.text());
+    assert_eq!(graph.header("content-type"), Some("image/svg+xml"));
+    assert!(graph.header("content-security-policy").is_some());
+    assert!(graph.text().contains("up{job=node}"), "{}", graph.text());
+    let graph = request(address, "GET", &format!("{query}&png&wxh=200x100"), "").await;
+    assert_eq!(graph.header("content-type"), Some("image/png"));
+    assert!(graph.body.starts_with(b"\x89PNG"));
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_goes_in_and_out_by_routes_of_its_own() {
+    let (served, address) = served(&[]).await;
+    let post = async |path: &str, body: &str| request(served.address, "POST", path, body).await;
+    let line = "sys.cpu 1356998430 42 host=web01\n";
+    let refused = post("/api/v1/import/opentsdb", line).await;
+    assert_eq!(refused.status, 400);
+    let error = parsed(&refused)["error"].clone();
+    assert!(
+        error.as_str().unwrap().starts_with("line 1: unknown name"),
+        "{error}"
+    );
+    let stored = post("/api/v1/import/opentsdb?auto_metric=true", line).await;
+    assert_eq!(parsed(&stored)["data"]["samples"], 1, "{}", stored.text());
+    let bad = format!("{line}nothing\n{line}");
+    let skipped = post("/api/v1/import/opentsdb?skip_errors=true", &bad).await;
+    let data = parsed(&skipped)["data"].clone();
+    assert_eq!((&data["lines"], &data["samples"]), (&json!(3), &json!(2)));
+    assert_eq!(data["rejected"][0]["line"], 2);
+    // A point of the same series at another time, as HBase has it.
+    let cell = json!({
+        "table": "tsdb", "row": "00000150E22700000001000001", "family": "t",
+        "qualifier": "02D1", "value": "012C",
+    });
+    let cells = "/api/v1/import/opentsdb/cells";
+    let stored = post(cells, &cell.to_string()).await;
+    assert_eq!(parsed(&stored)["data"]["samples"], 1, "{}", stored.text());
+    let query = "/api/query?start=1356998400&end=1357002000&m=sum:sys.cpu";
+    let answer = parsed(&request(address, "GET", query, "").await);
+    assert_eq!(
+        answer[0]["dps"],
+        json!({"1356998430": 42, "1356998445": 300})
+    );
+    // The id has another name there.
+    let name = json!({
+        "table": "tsdb-uid", "row": "000001", "family": "name", "qualifier": hex_of("metrics"),
+        "value": hex_of("other"),
+    });
+    let conflict = post(cells, &name.to_string()).await;
+    assert_eq!(conflict.status, 409, "{}", conflict.text());
+    for wrong in ["uid_widths=3", "salt_width=9", "skip_errors=perhaps"] {
+        let refused = post(&format!("{cells}?{wrong}"), "").await;
+        assert_eq!(refused.status, 400, "{wrong}");
+    }
+    let all = ("match[]", "{__name__!=\"\"}");
+    let export = async |params: &[(&str, &str)]| {
+        let mut params = params.to_vec();
+        params.push(all);
+        served.get("/api/v1/export/opentsdb", &params).await
+    };
+    let points = export(&[("report", "true")]).await;
+    let lines: Vec<&str> = points.text().lines().collect();
+    assert_eq!(
+        lines[..2],
+        [
+            "sys.cpu 1356998430 42 host=web01",
+            "sys.cpu 1356998445 300 host=web01"
+        ]
+    );
+    let report: Value = serde_json::from_str(lines[2].strip_prefix('#').unwrap()).unwrap();
+    assert_eq!(report["samples"], 2);
+    let tables = export(&[("format", "cells"), ("part", "tables")]).await;
+    let tables = tables.text();
+    assert!(
+        !tables.contains("\"tsdb\"") && tables.contains("\"tsdb-uid\""),
+        "{tables}"
+    );
+    let everything = export(&[("format", "cells")]).await;
+    let everything = everything.text();
+    assert!(
+        everything.ends_with(tables) && everything.contains("\"tsdb\""),
+        "{everything}"
+    );
+    for wrong in [
+        ("format", "xml"),
+        ("part", "tables"),
+        ("uid_widths", "4,4,4"),
+    ] {
+        assert_eq!(export(&[wrong]).await.status, 400, "{wrong:?}");
+    }
+    served.stop().await.unwrap();
+}
+
+fn hex_of(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }

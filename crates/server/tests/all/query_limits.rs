@@ -233,3 +233,46 @@ async fn a_database_that_is_opened_answers_later() {
     }
     served.stop().await.unwrap();
 }
+
+const OPENTSDB_QUERY: &str = "/opentsdb/api/query";
+
+/// A query of OpenTSDB for what only the store has.
+const OPENTSDB_PARAMS: [(&str, &str); 3] = [
+    ("start", "1699999000"),
+    ("end", "1699999300"),
+    ("m", "sum:up"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_of_opentsdb_has_as_much_time_as_its_own_setting_says() {
+    let setting = ("opentsdb.settings", "tsd.query.timeout=300");
+    let slow = Slow::start(&[setting]).await;
+    let began = Instant::now();
+    let answer = slow.served.get(OPENTSDB_QUERY, &OPENTSDB_PARAMS).await;
+    assert_eq!(answer.status, 408, "{}", answer.text());
+    let said = "Time limit: 300 ms (tsd.query.timeout)";
+    assert!(answer.text().contains(said), "{}", answer.text());
+    assert!(began.elapsed() >= Duration::from_millis(300));
+    slow.until("icecore_queries_running", 0.0).await;
+    slow.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_of_opentsdb_may_be_forbidden_to_run_twice() {
+    let setting = (
+        "opentsdb.settings",
+        "tsd.query.allow_simultaneous_duplicates=false",
+    );
+    let slow = Slow::start(&[setting]).await;
+    let mut first = Connection::open(slow.served.address).await;
+    let path = format!("{OPENTSDB_QUERY}?{}", encoded(&OPENTSDB_PARAMS));
+    first.send(&request("GET", &path, &[], b"")).await;
+    slow.until("icecore_queries_running", 1.0).await;
+    let second = slow.served.get(OPENTSDB_QUERY, &OPENTSDB_PARAMS).await;
+    assert_eq!(second.status, 400, "{}", second.text());
+    let said = "Query is already executing for endpoint: 127.0.0.1";
+    assert!(second.text().contains(said), "{}", second.text());
+    drop(first);
+    slow.until("icecore_queries_running", 0.0).await;
+    slow.stop().await;
+}

@@ -5,6 +5,7 @@
 //!               16 h ─► 64 h ─► 256 h      by age: a month, half a year
 //! 1 h ─► 2 h, 4 h, 8 h          asked for, in a window of 16 h that has not ended
 //! backfill ─► 16 h, 64 h, 256 h at once, by the same ages
+//! 512 h                         remnants: series that are kept for longer than the others
 //! windows: 128 h ─► 1024 h      when nothing finer is left, and a month has passed
 //! ```
 //!
@@ -84,6 +85,10 @@ const RUNGS: [Rung; 6] = [
 /// The sizes of buckets of raw samples; all others are for windows.
 const RAW_EXPONENTS: [u8; 8] = [1, 2, 3, 4, 5, 7, 9, 10];
 
+/// The size of remnants, and of nothing else: a size and a start name one bucket, and what a
+/// remnant is made of has its own until it is dropped.
+const REMNANT_EXPONENT: u8 = 10;
+
 /// A size of buckets of windows that become larger ones with the same windows.
 struct RolledRung {
     exponent: u8,
@@ -111,6 +116,16 @@ pub(crate) const RECORD_SAMPLES_MAX: u64 = 96 << 10;
 
 pub(crate) fn is_raw(size: BucketSize) -> bool {
     RAW_EXPONENTS.contains(&size.exponent())
+}
+
+/// The size of remnants.
+pub(crate) fn remnant() -> BucketSize {
+    BucketSize::from_exponent(REMNANT_EXPONENT).expect("it is a size")
+}
+
+/// Whether buckets of a size hold what is left of samples when most series have gone.
+pub(crate) fn is_remnant(size: BucketSize) -> bool {
+    size.exponent() == REMNANT_EXPONENT
 }
 
 /// Whether this program may have written buckets of a size.
@@ -211,6 +226,8 @@ mod tests {
         assert!(!is_target(BucketSize::HOUR) && is_target(lasting()));
         assert!(windows(true).all(|windows| is_raw(windows.size)));
         assert!(!rolled_sizes().any(is_raw));
+        assert!(is_raw(remnant()) && !is_target(remnant()));
+        assert!(windows(true).all(|windows| windows.size < remnant()));
     }
 
     #[test]

@@ -15,6 +15,9 @@
 //!   gone their level is not whole: what might come there late is not all there was.
 //! - What comes there late nevertheless lies in overlays: raw buckets in the time of a bucket of
 //!   windows whose sources are gone, and of no other time. They are no part of the raw level.
+//! - Series that are kept for longer than the others have their samples in remnants when the level
+//!   goes. A remnant has all or nothing of a series: what it has of it is all that the raw level
+//!   had in its time. It is no part of that level either, which is not whole there any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -107,6 +110,8 @@ impl RolledBucket {
 pub(crate) struct Listed {
     raw: BTreeSet<Bucket>,
     overlays: BTreeSet<Bucket>,
+    /// With the hours of which no windows hold what they have.
+    remnants: BTreeMap<Bucket, BTreeSet<BucketStart>>,
     /// No set is empty.
     rolled: BTreeMap<Resolution, BTreeSet<Bucket>>,
     facts: BTreeMap<Bucket, RolledBucket>,
@@ -118,10 +123,10 @@ impl Listed {
         raw: impl IntoIterator<Item = Bucket>,
         rolled: impl IntoIterator<Item = (Bucket, RolledBucket)>,
     ) -> Self {
-        let mut listed = Self {
-            raw: raw.into_iter().collect(),
-            ..Self::default()
-        };
+        let mut listed = Self::default();
+        for bucket in raw {
+            listed.insert(bucket);
+        }
         for (bucket, facts) in rolled {
             listed.insert_rolled(bucket, facts);
         }
@@ -140,6 +145,64 @@ impl Listed {
     /// The overlays that have something of a window.
     pub(crate) fn overlays_in(&self, window: Bucket) -> Vec<Bucket> {
         list::in_range(&self.overlays, window.start_ms(), window.end_ms() - 1)
+    }
+
+    /// Samples of series that are kept for longer than the others.
+    pub(crate) fn remnants(&self) -> impl Iterator<Item = Bucket> {
+        self.remnants.keys().copied()
+    }
+
+    /// The remnants that have something of a range of time, both ends included.
+    pub(crate) fn remnants_in(&self, start_ms: i64, end_ms: i64) -> impl Iterator<Item = Bucket> {
+        let has_some = move |b: &Bucket| b.start_ms() <= end_ms && b.end_ms() > start_ms;
+        self.remnants().filter(has_some)
+    }
+
+    /// Whether what a remnant has of some hours is in no windows.
+    pub(crate) fn is_alone(&self, remnant: Bucket) -> bool {
+        let alone = self.remnants.get(&remnant);
+        alone.is_some_and(|hours| !hours.is_empty())
+    }
+
+    /// Says of which hours no windows hold what a remnant has.
+    pub(crate) fn set_alone(&mut self, remnant: Bucket, hours: BTreeSet<BucketStart>) {
+        if let Some(known) = self.remnants.get_mut(&remnant) {
+            *known = hours;
+        }
+    }
+
+    /// The hours of raw buckets that no windows hold.
+    pub(crate) fn hours_without_windows(&self, raw: &[Bucket]) -> BTreeSet<BucketStart> {
+        let hours = raw.iter().flat_map(|bucket| bucket.each_hour());
+        hours
+            .filter(|hour| self.rolled_around(*hour).next().is_none())
+            .collect()
+    }
+
+    /// Whether a remnant keeps a level from being whole in a window: nothing is made of raw samples
+    /// in its time any more.
+    fn is_cut_by_remnant(&self, resolution: Resolution, window: Bucket) -> bool {
+        let (start_ms, end_ms) = (window.start_ms(), window.end_ms());
+        self.remnants_in(start_ms, end_ms - 1).any(|remnant| {
+            let level = self
+                .rolled
+                .get(&resolution)
+                .filter(|_| !resolution.is_raw());
+            let Some(level) = level else {
+                return true;
+            };
+            // What lies there without windows, and what came there since.
+            let mut alone = self.remnants[&remnant].range(window.hours());
+            let first_ms = start_ms.max(remnant.start_ms());
+            let last_ms = end_ms.min(remnant.end_ms()) - 1;
+            let raw = list::in_range(&self.raw, first_ms, last_ms).into_iter();
+            let mut hours = raw.flat_map(|bucket| bucket.each_hour());
+            alone.next().is_some()
+                || hours.any(|hour| {
+                    let is_within = (first_ms..=last_ms).contains(&hour.start_ms());
+                    is_within && list::covering(level, Bucket::hour(hour)).is_none()
+                })
+        })
     }
 
     /// The buckets of windows whose sources are gone, smallest first.
@@ -216,6 +279,9 @@ impl Listed {
     /// Whether nothing of a window has gone from a level, and it was a level when something could
     /// go. Otherwise what it has, or gets, is not all that there was.
     pub(crate) fn is_whole(&self, resolution: Resolution, window: Bucket) -> bool {
+        if self.is_cut_by_remnant(resolution, window) {
+            return false;
+        }
         let coarser = self
             .rolled
             .range(resolution..)
@@ -278,7 +344,7 @@ impl Listed {
     pub(crate) fn all(&self) -> impl Iterator<Item = Bucket> {
         let rolled = self.facts.keys();
         let raw = self.raw.iter().chain(&self.overlays);
-        raw.chain(rolled).copied()
+        raw.chain(self.remnants.keys()).chain(rolled).copied()
     }
 
     pub(crate) fn contains(&self, bucket: Bucket) -> bool {
@@ -287,12 +353,17 @@ impl Listed {
 
     /// Whether a bucket holds samples as they came.
     pub(crate) fn holds_samples(&self, bucket: Bucket) -> bool {
-        self.raw.contains(&bucket) || self.overlays.contains(&bucket)
+        let is_raw = self.raw.contains(&bucket) || self.overlays.contains(&bucket);
+        is_raw || self.remnants.contains_key(&bucket)
     }
 
-    /// A bucket of raw samples.
+    /// A bucket of raw samples. Its size says whether it is a remnant.
     pub(crate) fn insert(&mut self, bucket: Bucket) {
-        self.raw.insert(bucket);
+        if ladder::is_remnant(bucket.size) {
+            self.remnants.insert(bucket, bucket.each_hour().collect());
+        } else {
+            self.raw.insert(bucket);
+        }
     }
 
     pub(crate) fn insert_overlay(&mut self, bucket: Bucket) {
@@ -312,6 +383,7 @@ impl Listed {
     pub(crate) fn remove(&mut self, bucket: Bucket) {
         self.raw.remove(&bucket);
         self.overlays.remove(&bucket);
+        self.remnants.remove(&bucket);
         if self.facts.remove(&bucket).is_none() {
             return;
         }
@@ -324,11 +396,13 @@ impl Listed {
         }
     }
 
-    /// The same windows beside other raw buckets, some of which are known to be overlays.
+    /// The same windows and remnants beside other raw buckets, some of which are known to be
+    /// overlays.
     pub(crate) fn with_raw(&self, raw: BTreeSet<Bucket>) -> Self {
         let rolled = self.facts.clone();
         let overlays: Vec<Bucket> = raw.intersection(&self.overlays).copied().collect();
         let mut listed = Self::new(raw, rolled);
+        listed.remnants.clone_from(&self.remnants);
         for overlay in overlays {
             listed.insert_overlay(overlay);
         }

@@ -139,6 +139,11 @@ impl Buckets {
         &self.leases
     }
 
+    /// Leases no bucket: for whoever reads other records, so that their files are kept.
+    pub(crate) fn lease_files(&self) -> Lease {
+        self.leases.take(&[])
+    }
+
     pub(crate) fn tombstones(&self) -> &AllTombstones {
         &self.tombstones
     }
@@ -156,6 +161,7 @@ impl Buckets {
         let choose = |listed: &Listed| {
             let mut found = list::in_range(listed.raw(), start_ms, end_ms);
             found.extend(list::in_range(listed.overlays(), start_ms, end_ms));
+            found.extend(listed.remnants_in(start_ms, end_ms));
             found.sort_by_key(|bucket| (bucket.start, bucket.size));
             (found, ())
         };
@@ -205,6 +211,11 @@ impl Buckets {
                 *known = facts;
             }
         }
+    }
+
+    /// What the meta of a remnant says of it.
+    pub(crate) fn set_remnant(&self, bucket: Bucket, meta: &BucketMeta) {
+        self.listed.write().set_alone(bucket, alone_of(meta));
     }
 
     /// A commit has listed `target` and retired the buckets in whose place it is. Their records are
@@ -357,7 +368,22 @@ async fn stored_levels(view: &View) -> Result<Listed> {
     for overlay in stored_overlays(view, &listed).await? {
         listed.insert_overlay(overlay);
     }
+    for remnant in all.iter().filter(|b| ladder::is_remnant(b.size)) {
+        listed.insert(*remnant);
+        match read_meta(view, *remnant).await {
+            Ok(meta) => listed.set_alone(*remnant, alone_of(&meta)),
+            // As if none of it were in windows: it is kept for longer then.
+            Err(cause @ Error::Corrupt(_)) => {
+                warn!(bucket = %remnant, %cause, "cannot read a bucket's meta")
+            }
+            Err(cause) => return Err(cause),
+        }
+    }
     Ok(listed)
+}
+
+fn alone_of(meta: &BucketMeta) -> BTreeSet<BucketStart> {
+    meta.dirty_hours.iter().copied().map(BucketStart).collect()
 }
 
 /// The raw buckets that are overlays: their metas say so.
@@ -389,10 +415,10 @@ pub(crate) async fn stored_list(view: &View) -> Result<BTreeSet<Bucket>> {
     bucket_list::decode(&list.unwrap_or_default()).map_err(Error::corrupt("list of buckets"))
 }
 
-/// The raw ones of a list.
+/// The raw ones of a list, without remnants.
 pub(crate) fn raw_of(listed: &BTreeSet<Bucket>) -> BTreeSet<Bucket> {
-    let raw = listed.iter().filter(|bucket| ladder::is_raw(bucket.size));
-    raw.copied().collect()
+    let is_raw = |bucket: &&Bucket| ladder::is_raw(bucket.size) && !ladder::is_remnant(bucket.size);
+    listed.iter().filter(is_raw).copied().collect()
 }
 
 /// Adds to a batch that these buckets are listed and those retired.

@@ -15,6 +15,25 @@ pub(crate) fn joined(mut ranges: Vec<Range<i64>>) -> Vec<Range<i64>> {
     joined
 }
 
+/// What is left of ranges without others; both are [`joined`].
+pub(crate) fn without(ranges: &[Range<i64>], others: &[Range<i64>]) -> Vec<Range<i64>> {
+    let mut left = Vec::new();
+    for range in ranges {
+        let mut start = range.start;
+        let first = others.partition_point(|other| other.end <= range.start);
+        for other in others[first..].iter().take_while(|o| o.start < range.end) {
+            if start < other.start {
+                left.push(start..other.start);
+            }
+            start = start.max(other.end);
+        }
+        if start < range.end {
+            left.push(start..range.end);
+        }
+    }
+    left
+}
+
 /// The places of the times, which ascend, that lie in one of the ranges, which are [`joined`].
 pub(crate) fn places_in(ranges: &[Range<i64>], times: &[i64]) -> Vec<Range<usize>> {
     let mut places = Vec::new();
@@ -41,6 +60,15 @@ pub(crate) fn contain(ranges: &[Range<i64>], time: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_are_cut_out_of_others() {
+        let left = |others: &[Range<i64>]| without(&[0..10, 20..30], others);
+        assert_eq!(left(&[]), [0..10, 20..30]);
+        assert_eq!(left(&[3..5, 8..22, 29..40]), [0..3, 5..8, 22..29]);
+        assert_eq!(left(&[10..20, 30..40]), [0..10, 20..30]);
+        assert!(left(&[0..15, 15..30]).is_empty());
+    }
 
     #[test]
     fn times_are_found_in_joined_ranges() {

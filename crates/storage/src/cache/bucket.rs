@@ -1,4 +1,4 @@
-//! What was read of one bucket: postings, labels, samples.
+//! What was read of one bucket: postings, labels, samples or windows.
 //!
 //! Holds always:
 //! - Everything in it is of one state of the bucket. A flush into the bucket retires it; readers
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use bytes::Bytes;
 use icecore_model::Labels;
 use icecore_records::bucket_meta::BucketMeta;
 use parking_lot::RwLock;
@@ -16,7 +17,7 @@ use roaring::RoaringBitmap;
 
 use super::budget::Budget;
 use super::chunk::Chunk;
-use super::shelf::Shelf;
+use super::shelf::{Cached, Shelf};
 use super::times::Times;
 
 /// The values of a label that begin with some prefix, sorted, each with its ids.
@@ -26,10 +27,26 @@ pub(crate) struct BucketCache {
     pub(crate) meta: OnceLock<BucketMeta>,
     pub(crate) labels: Shelf<Labels>,
     pub(crate) chunks: Shelf<Arc<Chunk>>,
+    pub(crate) windows: Shelf<WindowRecords>,
     pub(crate) times: Times,
     index: RwLock<Index>,
     index_hit: AtomicBool,
     budget: Arc<Budget>,
+}
+
+/// The records of a series of windows as they are stored, with nothing where there is none. They
+/// take a small part of the memory of windows, and a query seldom wants more than a few of their
+/// columns.
+#[derive(Clone, Default)]
+pub(crate) struct WindowRecords {
+    pub(crate) floats: Bytes,
+    pub(crate) histograms: Bytes,
+}
+
+impl Cached for WindowRecords {
+    fn heap_bytes(&self) -> usize {
+        self.floats.len() + self.histograms.len()
+    }
 }
 
 #[derive(Default)]
@@ -56,6 +73,7 @@ impl BucketCache {
             meta: OnceLock::new(),
             labels: Shelf::new(budget, retired),
             chunks: Shelf::new(budget, retired),
+            windows: Shelf::new(budget, retired),
             times: Times::new(budget),
             index: RwLock::new(Index {
                 retired,
@@ -124,18 +142,21 @@ impl BucketCache {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.labels.is_empty() && self.chunks.is_empty() && self.index.read().bytes == 0
+        let has_samples = !self.chunks.is_empty() || !self.windows.is_empty();
+        self.labels.is_empty() && !has_samples && self.index.read().bytes == 0
     }
 
     pub(super) fn retire(&self) {
         self.labels.retire();
         self.chunks.retire();
+        self.windows.retire();
         let mut index = self.index.write();
         index.give_back(&self.budget);
         index.retired = true;
     }
 
-    /// See [`Shelf::sweep`]; the index and the labels come before the first page of chunks.
+    /// See [`Shelf::sweep`]; the index and the labels come before the first page of chunks, or of
+    /// windows: a bucket has the one or the other.
     pub(super) fn sweep(&self, from: usize) -> Option<usize> {
         if from == 0 {
             if !self.index_hit.swap(false, Relaxed) {
@@ -146,6 +167,7 @@ impl BucketCache {
             }
         }
         let next = self.chunks.sweep(from);
+        let next = next.or_else(|| self.windows.sweep(from));
         self.times.sweep();
         next
     }

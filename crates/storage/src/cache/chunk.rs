@@ -87,6 +87,29 @@ impl SideRecords {
 }
 
 impl Chunk {
+    /// What lies in some ranges of time, which are in order and do not overlap.
+    pub(crate) fn parts(&self, ranges: &[Range<i64>], times: &Times) -> Result<Self, DecodeError> {
+        let mut part = Scratch::default();
+        for range in ranges.iter().filter(|range| !range.is_empty()) {
+            let places = self.times.range(range.start, range.end - 1);
+            self.times.copy_into(places.clone(), &mut part.timestamps);
+            self.values_into(places, &mut part.values)?;
+        }
+        let is_within = |time: i64| ranges.iter().any(|range| range.contains(&time));
+        let side = self.side.as_deref();
+        let histograms = side.iter().flat_map(|side| &side.histograms);
+        let histograms = histograms.filter(|entry| is_within(entry.timestamp_ms));
+        let starts = side.iter().flat_map(|side| &side.starts);
+        let side = SideRecords {
+            histograms: histograms.cloned().collect(),
+            starts: starts
+                .filter(|(time, _)| is_within(*time))
+                .copied()
+                .collect(),
+        };
+        Ok(Self::of(&part, side, times))
+    }
+
     /// No samples at all.
     pub(crate) fn empty() -> Self {
         let values = Values::Packed(Packed::new(&[]));

@@ -1,7 +1,8 @@
 //! The read cache: what was decoded once is not decoded again, nor looked up in SlateDB.
 //!
 //! ```text
-//! bucket ─► postings, value lists │ labels by id │ chunks by id      one state of the bucket
+//! bucket ─► postings, value lists │ labels by id │ chunks, or windows, by id
+//!           all of one state of the bucket
 //! head hour ─► chunks by reference, with the name of the stream that they were decoded from
 //! head ─► labels by reference                 all label sets ─► each once
 //! ```
@@ -32,7 +33,7 @@ use icecore_model::BucketStart;
 use icecore_records::Bucket;
 use parking_lot::{Mutex, RwLock};
 
-pub(crate) use bucket::{BucketCache, ValueList};
+pub(crate) use bucket::{BucketCache, ValueList, WindowRecords};
 pub(crate) use chunk::{Chunk, HeadChunk, Scratch, SideRecords};
 pub(crate) use labels::{HeadLabels, LabelSets};
 pub(crate) use part::{OpenStamp, PartCopy, SideLists};

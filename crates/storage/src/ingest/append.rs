@@ -20,7 +20,7 @@ const SCRATCH_MAX: usize = 16;
 #[derive(Default)]
 pub(super) struct Scratch {
     batch: BatchBuffers,
-    encoder: BlockEncoder,
+    pub(super) encoder: BlockEncoder,
 }
 
 pub(crate) type AppendResult<E> = Result<(WriteOutcome, Option<Durable>), WriteError<E>>;
@@ -90,9 +90,7 @@ impl Ingest {
 
     /// Refuses when the head or the store cannot keep up.
     pub(crate) fn admit(&self) -> Result<()> {
-        if let Some(reason) = self.journal.failed() {
-            return Err(Error::Closed(reason.to_string()));
-        }
+        self.check_journal()?;
         let (bytes, max) = (self.head.sample_bytes(), self.budget.samples_max);
         if bytes > max {
             self.nudge.notify_one();
@@ -113,6 +111,23 @@ impl Ingest {
                 .into(),
             ));
         }
+        self.check_queue()
+    }
+
+    /// The same for a block that the head keeps nothing of.
+    pub(super) fn admit_block(&self) -> Result<()> {
+        self.check_journal()?;
+        self.check_queue()
+    }
+
+    fn check_journal(&self) -> Result<()> {
+        match self.journal.failed() {
+            Some(reason) => Err(Error::Closed(reason.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    fn check_queue(&self) -> Result<()> {
         let max = self.context.options.journal.queue_bytes_max;
         if self.journal.queued_bytes() > max {
             return Err(Error::Unavailable(
@@ -123,6 +138,18 @@ impl Ingest {
             ));
         }
         Ok(())
+    }
+
+    /// Refuses while the store has failed for longer than anybody waits for a commit. Whoever was
+    /// told to send a request again does so; to queue each attempt would fill the memory.
+    pub(crate) fn check_store(&self) -> Result<()> {
+        match self.context.engine.health().trouble() {
+            Some(trouble) if trouble.lasts >= self.context.options.journal.commit_timeout => {
+                let reason = trouble.reason;
+                Err(Error::Unavailable(format!("{reason}: try again").into()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What is told to a request that the store has not taken in time.
@@ -180,11 +207,11 @@ impl Ingest {
         )
     }
 
-    fn take_scratch(&self) -> Scratch {
+    pub(super) fn take_scratch(&self) -> Scratch {
         self.scratch.lock().pop().unwrap_or_default()
     }
 
-    fn give_back(&self, scratch: Scratch) {
+    pub(super) fn give_back(&self, scratch: Scratch) {
         let mut kept = self.scratch.lock();
         if kept.len() < SCRATCH_MAX {
             kept.push(scratch);

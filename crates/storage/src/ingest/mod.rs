@@ -15,6 +15,7 @@
 
 mod append;
 mod due;
+mod events;
 pub(crate) mod flush;
 pub(crate) mod head;
 mod idle;
@@ -25,11 +26,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{MutexGuard, Notify};
 use tracing::info;
 
 pub(crate) use due::{flush_all, flush_and_drain, flush_at_stop, flush_due, flush_for_memory};
+pub(crate) use events::EVENT_RECORD_KINDS;
 #[cfg(feature = "testing")]
 pub(crate) use idle::forget_idle;
 pub(crate) use task::run;
@@ -64,6 +67,8 @@ pub(crate) struct Ingest {
     hold: FlushHold,
     /// Wakes the flushes before their next tick.
     nudge: Notify,
+    /// Blocks of events that the journal held and no file does, until somebody takes them.
+    replayed_events: Mutex<Vec<(u64, Bytes)>>,
 }
 
 impl Ingest {
@@ -89,6 +94,7 @@ impl Ingest {
             records = recovered.records,
             samples = recovered.samples,
             unreadable = recovered.unreadable,
+            event_blocks = recovered.events.len(),
             epochs_skipped = recovered.passed_over,
             series = head.series.load(Relaxed),
             buckets = buckets.listed().len(),
@@ -124,6 +130,7 @@ impl Ingest {
             quarantine: Quarantine::default(),
             hold: FlushHold::new(Arc::clone(metrics)),
             nudge: Notify::new(),
+            replayed_events: Mutex::new(recovered.events),
             buckets: Arc::clone(buckets),
             context: Arc::clone(context),
         })

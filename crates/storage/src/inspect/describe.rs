@@ -1,6 +1,7 @@
 //! One record for people: what its key names, the main facts of its value, and on demand all of it.
 
 mod coarse;
+mod events;
 mod windows;
 
 use bytes::Bytes;
@@ -10,8 +11,8 @@ use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::journal::{self, Section};
 use icecore_records::{
     Bucket, DecodeError, ParsedKey, RecordType, Temporality, bucket_list, bucket_meta,
-    epoch_summary, exemplar_series, flush_cursor, forward_index, gorilla, inverted_index, merge,
-    metadata, restore_mark, series_dictionary, start_timestamps, watermark,
+    epoch_summary, event_identity, exemplar_series, flush_cursor, forward_index, gorilla,
+    inverted_index, merge, metadata, restore_mark, series_dictionary, start_timestamps, watermark,
 };
 
 pub(super) use coarse::phase_name;
@@ -209,7 +210,8 @@ impl Reading<'_> {
             ParsedKey::Journal { seq, .. } => self.journal(*seq, value)?,
             ParsedKey::FlushCursor { .. }
             | ParsedKey::CatalogCursor
-            | ParsedKey::DeltaTotalsCursor => {
+            | ParsedKey::DeltaTotalsCursor
+            | ParsedKey::EventsSealed => {
                 self.view.fact("sequence", flush_cursor::decode(value)?);
             }
             ParsedKey::JournalWatermark => {
@@ -243,6 +245,11 @@ impl Reading<'_> {
                 self.view.fact("records", mark.records);
                 self.view.fact("bytes", mark.bytes);
             }
+            ParsedKey::EventMark => self.event_mark(value)?,
+            ParsedKey::EventCell(_) => self.event_cell(value)?,
+            ParsedKey::EventIdentity(_) => {
+                self.view.fact("sequence", event_identity::decode(value)?);
+            }
             ParsedKey::EpochSummary { .. } => self.epoch_summary(value)?,
             ParsedKey::RollupSeries { bucket, .. } => self.windows(*bucket, value)?,
             ParsedKey::RollupHistograms { bucket, .. } => {
@@ -264,6 +271,7 @@ impl Reading<'_> {
         self.lines(summary.units.iter().map(|(unit, last)| match unit {
             FlushUnit::Catalog => format!("catalog up to sequence {last}"),
             FlushUnit::Totals => format!("running totals up to sequence {last}"),
+            FlushUnit::Events => format!("events up to sequence {last}"),
             FlushUnit::Hour(hour) => format!("hour {hour} up to sequence {last}"),
         }));
         Ok(())
@@ -350,7 +358,7 @@ impl Reading<'_> {
 
     fn journal(&mut self, first_seq: u64, value: &[u8]) -> Result<(), DecodeError> {
         let blocks = journal::decode_record(value)?;
-        let mut counts: [(&'static str, u64); 9] = [
+        let mut counts: [(&'static str, u64); 10] = [
             ("definitions", 0),
             ("floats", 0),
             ("histograms", 0),
@@ -360,6 +368,7 @@ impl Reading<'_> {
             ("unknown", 0),
             ("totals", 0),
             ("catalog", 0),
+            ("event_bytes", 0),
         ];
         for (i, block) in blocks.iter().enumerate() {
             for section in journal::decode_block(block)? {
@@ -426,6 +435,7 @@ impl Reading<'_> {
                 let bytes = bytes.map_or("removed".into(), |bytes| format!("{bytes} bytes"));
                 at(format!("{}: {bytes}", hex::encode(&change.key)))
             })),
+            Section::Events(bytes) => self.lines([at(bytes.len().to_string())]),
             Section::Unknown { kind } => self.lines([at(format!("kind {kind}"))]),
         }
     }
@@ -450,6 +460,7 @@ fn section_size(section: &Section) -> (usize, usize) {
         Section::Unknown { .. } => (6, 1),
         Section::Totals { floats, histograms } => (7, floats.saturating_add(*histograms)),
         Section::Catalog(changes) => (8, changes.len()),
+        Section::Events(bytes) => (9, bytes.len()),
     }
 }
 

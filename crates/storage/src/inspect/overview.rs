@@ -8,13 +8,14 @@ use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::watermark::Watermark;
 use icecore_records::{
     Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, delta_totals,
-    epoch_summary, flush_cursor, journal, key, maintenance_job, retired_bucket, tombstones,
-    watermark,
+    epoch_summary, flush_cursor, flush_mark, journal, key, maintenance_job, retired_bucket,
+    tombstones, watermark,
 };
 
 use super::Inspector;
 use super::describe::phase_name;
 use super::still::{Record, StillView};
+use crate::buckets::ladder;
 use crate::error::Result;
 
 /// Problems that are spelled out.
@@ -162,6 +163,8 @@ impl Survey {
                             .insert(bucket, meta.map_err(|cause| cause.to_string()));
                     }
                 }
+                // Cells and identities of events are counted by their bytes only.
+                None if is_of_events(segment) => {}
                 None => self.segment(view, segment).await?,
             }
         }
@@ -226,7 +229,10 @@ impl Survey {
                 self.overview.next_sequence = Some(next_seq);
                 self.overview.next_epoch = Some(next_epoch);
             }
-            ParsedKey::DeltaTotalsCursor => {
+            ParsedKey::EventMark => {
+                flush_mark::decode(&record.value)?;
+            }
+            ParsedKey::DeltaTotalsCursor | ParsedKey::EventsSealed => {
                 flush_cursor::decode(&record.value)?;
             }
             ParsedKey::DeltaTotals { .. } => {
@@ -280,7 +286,12 @@ impl Survey {
                 histogram_samples: meta.histogram_samples,
                 exemplars: meta.exemplars,
                 runs: meta.run_starts.len() as u64,
-                late_hours: meta.dirty_hours.len() as u64,
+                // Those of a remnant are in no windows.
+                late_hours: if ladder::is_remnant(bucket.size) {
+                    0
+                } else {
+                    meta.dirty_hours.len() as u64
+                },
                 cursor: self
                     .cursors
                     .iter()
@@ -302,6 +313,17 @@ impl Survey {
         self.overview.unlisted = unlisted.into_iter().collect();
         self.overview
     }
+}
+
+/// Whether a segment has cells or identities of a week.
+pub(super) fn is_of_events(segment: &[u8]) -> bool {
+    let [key::VERSION, tag, ..] = *segment else {
+        return false;
+    };
+    matches!(
+        RecordType::from_number(tag >> 4),
+        Some(RecordType::EventCell | RecordType::EventIdentity)
+    )
 }
 
 /// Type and bucket of a key that has them, whatever follows.

@@ -253,6 +253,7 @@ fn lease(maintenance: &Maintenance, deletion: &Deletion) -> (LeasedBuckets, BTre
     maintenance.buckets.lease_chosen(|listed| {
         let mut all = list::in_range(listed.raw(), start_ms, end_ms);
         all.extend(list::in_range(listed.overlays(), start_ms, end_ms));
+        all.extend(listed.remnants_in(start_ms, end_ms));
         let mut remade = BTreeSet::new();
         for level in listed.rolled().values() {
             for bucket in list::in_range(level, start_ms, end_ms) {

@@ -1,4 +1,4 @@
-//! Jobs on buckets: mending, coarsening, folding late samples in, cleaning, dropping what was
+//! Jobs on buckets: repairing, coarsening, folding late samples in, cleaning, dropping what was
 //! replaced.
 //!
 //! Holds always:

@@ -9,8 +9,8 @@
 //! Holds always:
 //! - A target is built once: it is never planned while it, or a bucket that covers it, is listed.
 //! - Its sources are all listed raw buckets in its window, each smaller than it, so that buckets
-//!   never overlap and every hour stays covered. Where they do overlap the window has to be mended
-//!   first.
+//!   never overlap and every hour stays covered. Where they do overlap the window has to be
+//!   repaired first.
 //! - A window that has not ended is left alone; asked for, the smaller windows in it that have
 //!   ended are not.
 //! - No target lies in time whose samples are gone, where late ones are kept apart.

@@ -12,7 +12,6 @@
 //! - A prefix is drained only until its segment is gone: a bucket of the same name that is written
 //!   later stays.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,9 +26,6 @@ use crate::maintenance::Maintenance;
 /// How long a call waits for the compactor, which needs a poll or two (1 s local, 5 s remote) for
 /// as many segments as it takes at once. The next call goes on with the rest.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// How often to look whether the compactor has dropped the segments.
-const DRAIN_POLL: Duration = Duration::from_millis(100);
 
 /// Drops the records of buckets that were retired at least `grace` ago and that nobody reads.
 /// Returns how many buckets are gone.
@@ -77,31 +73,10 @@ pub(crate) async fn empty_buckets(
     if !maintenance.context.options.store.compaction {
         return Ok(Vec::new());
     }
-    // Rows that are in a memtable would come back with its flush.
-    engine.flush_memtable().await?;
-    let mut left: BTreeMap<Bucket, Vec<Bytes>> = buckets
-        .iter()
-        .map(|bucket| (*bucket, segments_of(*bucket)))
-        .collect();
-    let all: Vec<Bytes> = left.values().flatten().cloned().collect();
-    engine.drain_all(&all);
-    let give_up = tokio::time::Instant::now() + patience;
-    let mut gone = Vec::new();
-    loop {
-        let held = engine.having_files(&all);
-        left.retain(|bucket, segments| {
-            segments.retain(|segment| held.contains(segment));
-            let empty = segments.is_empty();
-            gone.extend(empty.then_some(*bucket));
-            !empty
-        });
-        if left.is_empty() || tokio::time::Instant::now() >= give_up {
-            break;
-        }
-        tokio::time::sleep(DRAIN_POLL).await;
-    }
-    engine.stop_draining(&all);
-    Ok(gone)
+    let all: Vec<Bytes> = buckets.iter().copied().flat_map(segments_of).collect();
+    let held = engine.drop_segments(&all, patience).await?;
+    let is_empty = |bucket: &Bucket| !segments_of(*bucket).iter().any(|s| held.contains(s));
+    Ok(buckets.iter().copied().filter(is_empty).collect())
 }
 
 /// The segments that records of a bucket may lie in.

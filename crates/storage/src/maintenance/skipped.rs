@@ -30,11 +30,12 @@ const WAIT_MAX_MS: i64 = 3_600_000;
 /// Kinds of jobs, as they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    Mend,
+    Repair,
     Coarsen,
     RollUp,
     Merge,
     Outdated,
+    Remnant,
     Cull,
     Fold,
     Clean,
@@ -43,11 +44,12 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Mend => "mend",
+            Self::Repair => "repair",
             Self::Coarsen => "coarsen",
             Self::RollUp => "roll_up",
             Self::Merge => "merge_late",
             Self::Outdated => "retire_outdated",
+            Self::Remnant => "remnant",
             Self::Cull => "cull",
             Self::Fold => "fold",
             Self::Clean => "clean",
@@ -101,9 +103,9 @@ impl SkippedJobs {
             Kind::Coarsen if ladder::is_raw(bucket.size) => {
                 list::covering(listed.raw(), *bucket).is_none()
             }
-            Kind::Coarsen | Kind::RollUp => !listed.contains(*bucket),
+            Kind::Coarsen | Kind::RollUp | Kind::Remnant => !listed.contains(*bucket),
             Kind::Merge => !listed.overlays_in(*bucket).is_empty(),
-            Kind::Mend | Kind::Outdated | Kind::Cull | Kind::Fold | Kind::Clean => {
+            Kind::Repair | Kind::Outdated | Kind::Cull | Kind::Fold | Kind::Clean => {
                 listed.contains(*bucket)
             }
         });

@@ -7,7 +7,7 @@ use icecore_model::rollup::Resolution;
 use icecore_records::Bucket;
 
 use super::plan::CoarsenPlan;
-use super::retention::{KeptBack, LargerPlan, RetentionSnapshot, RollUpPlan};
+use super::retention::{KeptBack, LargerPlan, RemnantPlan, RetentionSnapshot, RollUpPlan};
 use super::skipped::Kind;
 use super::task::PlanSnapshot;
 use super::throughput::Workload;
@@ -29,7 +29,8 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
     let larger = retention
         .as_ref()
         .map_or_else(Vec::new, |r| r.larger_buckets());
-    let mut kept_back = retention.map_or_else(Vec::new, |r| r.culls().1);
+    let (remnants, mut kept_back) = retention.as_ref().map(|r| r.remnants()).unwrap_or_default();
+    kept_back.extend(retention.map_or_else(Vec::new, |r| r.culls().1));
     let kept_back_count = kept_back.len();
     kept_back.truncate(KEPT_BACK_SHOWN);
     let now_ms = maintenance.context.clock.now_ms();
@@ -42,26 +43,27 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
         maintenance,
         running.as_ref(),
         (&waiting, &larger),
-        &roll_ups,
+        (&roll_ups, &remnants),
     );
     if let Some(job) = &mut running {
         job.remaining_seconds = maintenance.throughput.remaining(job);
     }
     // One after the other: others lock the retired ones before the list.
     let retired = maintenance.buckets.retired().len();
-    let listed = maintenance.buckets.listed();
+    let levels_now = maintenance.buckets.levels();
+    let listed = levels_now.raw();
     let mut sizes: BTreeMap<u32, usize> = BTreeMap::new();
-    for bucket in listed.iter() {
+    for bucket in listed.iter().copied().chain(levels_now.remnants()) {
         *sizes.entry(1 << (bucket.size.exponent() - 1)).or_default() += 1;
     }
-    let dirty = maintenance.buckets.recent().dirty(&listed);
-    let overlapping = list::overlaps(&listed).len();
-    drop(listed);
+    let dirty = maintenance.buckets.recent().dirty(listed);
+    let overlapping = list::overlaps(listed).len();
+    drop(levels_now);
     MaintenanceStatus {
         enabled: maintenance.context.options.maintenance.enabled,
         paused: maintenance.jobs.paused(),
         running,
-        waiting: waiting.len() + roll_ups.len() + larger.len() + merges,
+        waiting: waiting.len() + roll_ups.len() + larger.len() + remnants.len() + merges,
         waiting_seconds,
         lag_seconds,
         buckets: sizes
@@ -86,7 +88,7 @@ fn waiting_seconds(
     maintenance: &Maintenance,
     running: Option<&JobStatus>,
     (coarsen, larger): (&[CoarsenPlan], &[LargerPlan]),
-    roll_ups: &[RollUpPlan],
+    (roll_ups, remnants): (&[RollUpPlan], &[RemnantPlan]),
 ) -> Option<f64> {
     let levels = maintenance.buckets.levels();
     let coarsen = coarsen
@@ -102,7 +104,10 @@ fn waiting_seconds(
         })
     };
     let larger = larger.iter().map(|p| (Kind::Coarsen, p.target, &p.sources));
-    let planned = coarsen.chain(larger).chain(roll_ups);
+    let remnants = remnants
+        .iter()
+        .map(|p| (Kind::Remnant, p.target, &p.sources));
+    let planned = coarsen.chain(larger).chain(roll_ups).chain(remnants);
     let planned = planned.filter(|(kind, target, _)| !is_running(*kind, *target));
     let workloads = planned.map(|(kind, _, sources)| Workload::new(kind, sources, levels.sizes()));
     let workloads: Vec<Workload> = workloads.collect();
@@ -136,6 +141,11 @@ fn levels(maintenance: &Maintenance, roll_ups: &[RollUpPlan], now_ms: i64) -> Ve
         LevelStatus {
             resolution: resolution.name(),
             buckets: level.clone().count(),
+            remnants: if resolution.is_raw() {
+                listed.remnants().count()
+            } else {
+                0
+            },
             out_of_date: level.filter(|bucket| listed.is_dirty(**bucket)).count(),
             culled_before_ms: watermarks_ms.get(&resolution).copied(),
             waiting: waiting.len(),
@@ -190,6 +200,8 @@ pub struct LevelStatus {
     pub resolution: &'static str,
     /// Buckets that are listed.
     pub buckets: usize,
+    /// Beside them, buckets of series that are kept for longer than the others; only of raw ones.
+    pub remnants: usize,
     /// Those of them that have to be made again.
     pub out_of_date: usize,
     /// Nothing older is left; `None` if nothing was culled.
@@ -223,7 +235,8 @@ impl From<KeptBack> for KeptBackBucket {
 /// A job that failed and is left alone for a while.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkippedJob {
-    /// `mend`, `coarsen`, `roll_up`, `outdated`, `cull`, `fold` or `clean`.
+    /// `repair`, `coarsen`, `roll_up`, `merge_late`, `retire_outdated`, `remnant`, `cull`, `fold`
+    /// or `clean`.
     pub kind: &'static str,
     /// Of the bucket that is written, or that joins a larger one.
     pub start_ms: i64,
@@ -237,12 +250,13 @@ pub struct SkippedJob {
 /// The job that is under way.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobStatus {
-    /// `mend`, `coarsen`, `roll_up`, `outdated`, `cull`, `fold` or `clean`.
+    /// `repair`, `coarsen`, `roll_up`, `merge_late`, `retire_outdated`, `remnant`, `cull`, `fold`
+    /// or `clean`.
     pub kind: &'static str,
     pub start_ms: i64,
     pub end_ms: i64,
     pub sources: usize,
-    /// `series`, `index`, `samples`, `commit`, `fold`, or `mend`.
+    /// `series`, `index`, `samples`, `commit`, `fold`, or `repair`.
     pub phase: &'static str,
     pub series_done: u64,
     pub series_total: u64,
@@ -273,11 +287,13 @@ pub struct MaintenanceReport {
     /// Hours that cannot be flushed, and so were left as they are.
     pub quarantined: Vec<QuarantinedHour>,
     /// Buckets that joined a larger one around them.
-    pub mended: usize,
+    pub repaired: usize,
     /// Buckets of windows built.
     pub rolled_up: usize,
     /// Buckets of late samples that were merged into windows.
     pub merged: usize,
+    /// Buckets of series that are kept for longer than the others.
+    pub remnants: usize,
     /// Buckets that were older than the policy keeps them.
     pub culled: usize,
     /// Metric families whose metadata went because they have no series any more.

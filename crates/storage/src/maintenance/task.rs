@@ -1,8 +1,9 @@
-//! The task that does the jobs: mending, coarsening, folding, dropping what was replaced, sweeping.
+//! The task that does the jobs: repairing, coarsening, folding, dropping what was replaced,
+//! sweeping.
 //!
 //! ```text
-//! requested run  flush ─► mend, coarsen until nothing is left ─► fold, clean ─► drop ─► garbage
-//! by itself      drop retired ─► mend or coarsen a window, else fold or clean a bucket ─► repeat
+//! requested run  flush ─► repair, coarsen until nothing is left ─► fold, clean ─► drop ─► garbage
+//! by itself      drop retired ─► repair or coarsen a window, else fold or clean a bucket ─► repeat
 //! ```
 //!
 //! Holds always:
@@ -23,13 +24,14 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::build::{
-    Outcome, clean_bucket, coarsen, coarsen_windows, fold, load_dirty, mend, merge_late, roll_up,
-    stored_job,
+    Outcome, build_remnant, clean_bucket, coarsen, coarsen_windows, fold, load_dirty, merge_late,
+    repair, roll_up, stored_job,
 };
 use super::garbage::collect_garbage;
 use super::pace::Watch;
 use super::plan::{self, CoarsenPlan, PlanInput};
-use super::retention::{CullPlan, LargerPlan, MergePlan, RetentionSnapshot, RollUpPlan};
+use super::retention::RetentionSnapshot;
+use super::retention::{CullPlan, LargerPlan, MergePlan, RemnantPlan, RollUpPlan};
 use super::retention::{cull, cull_metadata, retire_outdated, tell_what_is_too_old};
 use super::retire::drop_retired;
 use super::skipped::{Kind, is_of_the_job};
@@ -70,7 +72,7 @@ const AGAIN_MAX: usize = 64;
 /// A job that can be done now.
 #[derive(Clone, Debug)]
 enum Job {
-    Mend(Overlap),
+    Repair(Overlap),
     Coarsen(CoarsenPlan),
     RollUp(RollUpPlan),
     /// Late samples, to be merged into windows.
@@ -78,6 +80,8 @@ enum Job {
     CoarsenWindows(LargerPlan),
     /// Windows that are out of date, to be made again.
     Outdated(Bucket),
+    /// Raw samples of some series, and the cull of the others.
+    Remnant(RemnantPlan),
     Cull(CullPlan),
     Fold(Bucket),
     Clean(Bucket),
@@ -101,11 +105,12 @@ enum RetryWhen {
 impl Job {
     fn kind(&self) -> Kind {
         match self {
-            Self::Mend(_) => Kind::Mend,
+            Self::Repair(_) => Kind::Repair,
             Self::Coarsen(_) | Self::CoarsenWindows(_) => Kind::Coarsen,
             Self::RollUp(_) => Kind::RollUp,
             Self::Merge(_) => Kind::Merge,
             Self::Outdated(_) => Kind::Outdated,
+            Self::Remnant(_) => Kind::Remnant,
             Self::Cull(_) => Kind::Cull,
             Self::Fold(_) => Kind::Fold,
             Self::Clean(_) => Kind::Clean,
@@ -115,11 +120,12 @@ impl Job {
     /// What it is known by when it fails.
     fn bucket(&self) -> Bucket {
         match self {
-            Self::Mend(Overlap { inside, .. }) => *inside,
+            Self::Repair(Overlap { inside, .. }) => *inside,
             Self::Coarsen(piece) => piece.target,
             Self::RollUp(plan) => plan.target,
             Self::Merge(plan) => plan.around,
             Self::CoarsenWindows(plan) => plan.target,
+            Self::Remnant(plan) => plan.target,
             Self::Cull(plan) => plan.buckets[0],
             Self::Outdated(bucket) | Self::Fold(bucket) | Self::Clean(bucket) => *bucket,
         }
@@ -231,9 +237,11 @@ async fn next_job(
     may_run: impl Fn(Kind, Bucket) -> bool,
 ) -> Result<Option<Job>> {
     let overlaps = list::overlaps(&maintenance.buckets.listed());
-    let overlap = overlaps.into_iter().find(|o| may_run(Kind::Mend, o.inside));
+    let overlap = overlaps
+        .into_iter()
+        .find(|o| may_run(Kind::Repair, o.inside));
     if let Some(overlap) = overlap {
-        return Ok(Some(Job::Mend(overlap)));
+        return Ok(Some(Job::Repair(overlap)));
     }
     let wanted = |target| may_run(Kind::Coarsen, target);
     if let Some(piece) = next_piece(maintenance, everything, wanted).await? {
@@ -268,10 +276,11 @@ async fn next_of_retention(
     let plan = move || {
         let made = (snapshot.outdated(), snapshot.roll_ups());
         let larger = snapshot.larger_buckets();
-        (snapshot.merges(), made, snapshot.culls().0, larger)
+        let going = (snapshot.remnants().0, snapshot.culls().0);
+        (snapshot.merges(), made, going, larger)
     };
     let planned = maintenance.context.job_pool.run(plan).await?;
-    let (merges, (outdated, mut roll_ups), culls, larger) = planned;
+    let (merges, (outdated, mut roll_ups), (mut remnants, culls), larger) = planned;
     let may_merge = |plan: &MergePlan| may_run(Kind::Merge, plan.around);
     if let Some(plan) = merges.into_iter().find(may_merge) {
         return Ok(Some(Job::Merge(plan)));
@@ -281,11 +290,15 @@ async fn next_of_retention(
         return Ok(Some(Job::Outdated(bucket)));
     }
     roll_ups.retain(|plan| may_run(Kind::RollUp, plan.target));
-    if !roll_ups.is_empty() {
+    remnants.retain(|plan| may_run(Kind::Remnant, plan.target));
+    if !roll_ups.is_empty() || !remnants.is_empty() {
+        // One that was interrupted is gone on with before its kind; windows come first.
         let unfinished = stored_job(maintenance).await?.map(|job| job.target);
-        let resumed = roll_ups.iter().position(|p| Some(p.target) == unfinished);
-        let plan = roll_ups.swap_remove(resumed.unwrap_or(0));
-        return Ok(Some(Job::RollUp(plan)));
+        if let Some(plan) = unfinished_or_first(roll_ups, unfinished, |plan| plan.target) {
+            return Ok(Some(Job::RollUp(plan)));
+        }
+        let plan = unfinished_or_first(remnants, unfinished, |plan| plan.target);
+        return Ok(plan.map(Job::Remnant));
     }
     let may_cull = |plan: &CullPlan| may_run(Kind::Cull, plan.buckets[0]);
     if let Some(plan) = culls.into_iter().find(may_cull) {
@@ -294,6 +307,16 @@ async fn next_of_retention(
     let may_coarsen = |plan: &LargerPlan| may_run(Kind::Coarsen, plan.target);
     let plan = larger.into_iter().find(may_coarsen);
     Ok(plan.map(Job::CoarsenWindows))
+}
+
+/// Of plans the one of a job that was interrupted, else the first.
+fn unfinished_or_first<P>(
+    mut plans: Vec<P>,
+    unfinished: Option<Bucket>,
+    target: impl Fn(&P) -> Bucket,
+) -> Option<P> {
+    let resumed = plans.iter().position(|p| Some(target(p)) == unfinished);
+    (!plans.is_empty()).then(|| plans.swap_remove(resumed.unwrap_or(0)))
 }
 
 /// Buckets with tombstones that nobody will rewrite for another reason, or all of them.
@@ -312,7 +335,7 @@ async fn run_job(
 ) -> Result<JobOutcome> {
     let (kind, bucket) = (job.kind(), job.bucket());
     let ended = match job {
-        Job::Mend(overlap) => join_larger(maintenance, *overlap, watch).await,
+        Job::Repair(overlap) => join_larger(maintenance, *overlap, watch).await,
         Job::Coarsen(piece) => build(maintenance, piece, watch).await,
         Job::RollUp(plan) => roll_up_bucket(maintenance, plan, watch).await,
         Job::Merge(plan) => {
@@ -324,6 +347,7 @@ async fn run_job(
             let _shown = RunningGuard::new(maintenance, kind, *bucket, 1);
             retire_outdated(maintenance, *bucket, everything, watch).await
         }
+        Job::Remnant(plan) => keep_longer(maintenance, plan, everything, watch).await,
         Job::Cull(plan) => {
             let _shown = RunningGuard::new(maintenance, kind, bucket, plan.buckets.len());
             let culled = cull(maintenance, plan, everything, watch).await;
@@ -423,9 +447,10 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
         coarsened = report.coarsened,
         retired = report.retired,
         folded = report.folded,
-        mended = report.mended,
+        repaired = report.repaired,
         rolled_up = report.rolled_up,
         merged = report.merged,
+        remnants = report.remnants,
         culled = report.culled,
         metadata_culled = report.metadata_culled,
         skipped = report.skipped.len(),
@@ -497,8 +522,7 @@ async fn next_piece(
         return Ok(None);
     }
     let unfinished = stored_job(maintenance).await?.map(|job| job.target);
-    let resumed = pieces.iter().position(|p| Some(p.target) == unfinished);
-    Ok(Some(pieces.swap_remove(resumed.unwrap_or(0))))
+    Ok(unfinished_or_first(pieces, unfinished, |p| p.target))
 }
 
 /// What a plan is made from, copied.
@@ -584,9 +608,9 @@ async fn join_larger(
     overlap: Overlap,
     watch: &Watch,
 ) -> Result<()> {
-    let _shown = RunningGuard::new(maintenance, Kind::Mend, overlap.inside, 1);
-    mend(maintenance, overlap, watch).await?;
-    maintenance.context.metrics.mended_buckets.add(1);
+    let _shown = RunningGuard::new(maintenance, Kind::Repair, overlap.inside, 1);
+    repair(maintenance, overlap, watch).await?;
+    maintenance.context.metrics.repaired_buckets.add(1);
     Ok(())
 }
 
@@ -636,6 +660,26 @@ async fn roll_up_bucket(
     let built = timed(maintenance, Kind::RollUp, &plan.sources, built);
     let built = measured(maintenance, &metrics.roll_up, watch, built).await;
     built.map(|outcome| metrics.rolled_up_samples.add(outcome.samples))
+}
+
+/// Builds one remnant, and culls the rest of what it is made of.
+async fn keep_longer(
+    maintenance: &Arc<Maintenance>,
+    plan: &RemnantPlan,
+    everything: bool,
+    watch: &Watch,
+) -> Result<()> {
+    let sources = plan.sources.len();
+    let _shown = RunningGuard::new(maintenance, Kind::Remnant, plan.target, sources);
+    let metrics = &maintenance.context.metrics;
+    let built = build_remnant(maintenance, plan, everything, watch);
+    let built = timed(maintenance, Kind::Remnant, &plan.sources, built);
+    let built = measured(maintenance, &metrics.coarsen, watch, built).await;
+    built.map(|outcome| {
+        metrics.coarsened_samples.add(outcome.samples);
+        metrics.coarsened_series.add(outcome.series);
+        metrics.culled_buckets.add(sources as u64);
+    })
 }
 
 /// Folds the late samples of one bucket in.
@@ -709,7 +753,7 @@ impl Drop for RunningGuard<'_> {
 impl MaintenanceReport {
     fn count(&mut self, job: &Job) {
         match job {
-            Job::Mend(_) => self.mended += 1,
+            Job::Repair(_) => self.repaired += 1,
             Job::Coarsen(piece) => {
                 self.coarsened += 1;
                 self.retired += piece.sources.len();
@@ -720,6 +764,10 @@ impl MaintenanceReport {
             }
             Job::RollUp(_) => self.rolled_up += 1,
             Job::Merge(plan) => self.merged += plan.overlays.len(),
+            Job::Remnant(plan) => {
+                self.remnants += 1;
+                self.culled += plan.sources.len();
+            }
             Job::Cull(plan) => self.culled += plan.buckets.len(),
             Job::Outdated(_) => {}
             Job::Fold(_) => self.folded += 1,

@@ -27,6 +27,7 @@ mod left_samples;
 pub(crate) mod levels;
 mod postings;
 mod presence;
+mod remnants;
 mod resolve;
 mod samples;
 mod select;
@@ -45,18 +46,23 @@ pub(crate) use select::SelectStream;
 pub use statistics::{Cardinality, NamedCount};
 pub(crate) use statistics::{cardinality, head_cardinality};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use icecore_model::rollup::{RollupChoice, WindowFields};
 use icecore_model::{BucketStart, Labels, Levels, RolledTime};
 use icecore_records::Bucket;
+use parking_lot::Mutex;
 
 use crate::buckets::kept_since::KeptClasses;
 use crate::buckets::{Buckets, LeasedBuckets};
 use crate::context::Context;
 use crate::ingest::head::Head;
-use levels::{LateTime, LevelPlan};
+use levels::{LevelPlan, SeriesPlan};
+
+/// Ways to read series that remnants have which are remembered for a selection. Most series that a
+/// remnant has, the others have as well.
+const REMNANT_PLANS_MAX: usize = 1024;
 
 /// Reads head and buckets. Without a head, as in a process that does not write, the buckets alone.
 pub(crate) struct Reader {
@@ -72,41 +78,99 @@ pub(crate) struct LeasedLevels {
 }
 
 /// Which level answers which part of the time, for each class of series.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct ClassLevels {
     kept_since: Arc<KeptClasses>,
-    of: Vec<Arc<Levels>>,
-    late: Vec<LateTime>,
+    of: Arc<[ClassPlan]>,
+}
+
+impl Default for ClassLevels {
+    fn default() -> Self {
+        Self {
+            kept_since: Arc::default(),
+            of: Arc::from([]),
+        }
+    }
+}
+
+/// How the series of a class are read.
+#[derive(Debug)]
+struct ClassPlan {
+    plan: LevelPlan,
+    /// Those that no remnant has.
+    others: SeriesPlan,
+    /// Those that remnants have, by these.
+    with_remnants: Mutex<HashMap<Vec<Bucket>, SeriesPlan>>,
 }
 
 /// How a series is read.
-struct SeriesLevels<'c> {
-    levels: &'c Arc<Levels>,
+struct SeriesLevels {
+    plan: SeriesPlan,
     /// Nothing older is kept of it.
     since_ms: i64,
-    late: &'c LateTime,
+}
+
+impl ClassPlan {
+    fn new(plan: LevelPlan) -> Self {
+        Self {
+            others: plan.of_series(|_| false),
+            plan,
+            with_remnants: Mutex::default(),
+        }
+    }
+
+    /// For a series that is in these buckets.
+    fn of(&self, buckets: impl Iterator<Item = Bucket>) -> SeriesPlan {
+        if self.plan.remnants.is_empty() {
+            return self.others.clone();
+        }
+        let read = |bucket: &Bucket| self.plan.remnants.iter().any(|r| r.bucket == *bucket);
+        let mut remnants: Vec<Bucket> = buckets.filter(read).collect();
+        remnants.sort_unstable();
+        if remnants.is_empty() {
+            return self.others.clone();
+        }
+        let mut known = self.with_remnants.lock();
+        if let Some(plan) = known.get(&remnants) {
+            return plan.clone();
+        }
+        let plan = self.plan.of_series(|bucket| remnants.contains(&bucket));
+        if known.len() < REMNANT_PLANS_MAX {
+            known.insert(remnants, plan.clone());
+        }
+        plan
+    }
 }
 
 impl ClassLevels {
-    pub(crate) fn all(&self) -> &[Arc<Levels>] {
-        &self.of
+    /// Of all classes, and of those series of a class that all remnants have.
+    pub(crate) fn all(&self) -> Vec<Arc<Levels>> {
+        let plans = self.of.iter().flat_map(|class| {
+            let remnants = class.plan.remnants.iter().map(|remnant| remnant.bucket);
+            let has_some = !class.plan.remnants.is_empty();
+            let with_all = has_some.then(|| class.of(remnants));
+            std::iter::once(class.others.clone()).chain(with_all)
+        });
+        plans.map(|plan| plan.levels).collect()
     }
 
-    fn of(&self, labels: &Labels) -> SeriesLevels<'_> {
+    /// How a series is read that is in these buckets.
+    fn of(&self, labels: &Labels, buckets: impl Iterator<Item = Bucket>) -> SeriesLevels {
         let class = self.kept_since.class_of(labels);
         SeriesLevels {
-            levels: &self.of[class],
+            plan: self.of[class].of(buckets),
             since_ms: self.kept_since.all()[class].all_ms,
-            late: &self.late[class],
         }
     }
 
     /// Whether series are answered by raw samples alone, all that there are.
     fn are_raw(&self, start_ms: i64) -> bool {
         let mut classes = self.kept_since.all().iter();
-        self.of.iter().all(|levels| levels.segments.is_empty())
-            && self.late.iter().all(|late| late.gone.is_empty())
-            && classes.all(|class| class.all_ms <= start_ms)
+        let is_raw = |class: &ClassPlan| {
+            let SeriesPlan { levels, late } = &class.others;
+            levels.segments.is_empty() && late.gone.is_empty()
+        };
+        self.of.iter().all(is_raw) && classes.all(|class| class.all_ms <= start_ms)
     }
 }
 
@@ -123,9 +187,10 @@ impl Reader {
     fn widened(&self, (start_ms, end_ms): (i64, i64), rolled: RolledTime) -> (i64, i64) {
         let levels = self.buckets.levels();
         match (rolled, levels.rolled().keys().next_back()) {
-            (RolledTime::Windows(..), Some(coarsest)) => {
+            (RolledTime::Windows(choice, _), Some(coarsest)) if choice.rounds_down() => {
                 (start_ms.saturating_sub(2 * coarsest.ms()), end_ms)
             }
+            (RolledTime::Windows(..), Some(coarsest)) => (coarsest.floor(start_ms), end_ms),
             _ => (start_ms, end_ms),
         }
     }
@@ -155,12 +220,9 @@ impl Reader {
             let buckets = buckets.into_iter().map(|(_, bucket)| bucket);
             (buckets.collect(), plans)
         });
-        let plans = plans.into_iter();
-        let (of, late) = plans.map(|plan| (Arc::new(plan.levels), plan.late)).unzip();
         let levels = ClassLevels {
             kept_since,
-            of,
-            late,
+            of: plans.into_iter().map(ClassPlan::new).collect(),
         };
         LeasedLevels { leased, levels }
     }

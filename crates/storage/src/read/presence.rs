@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use icecore_model::rollup::WindowFields;
+use icecore_model::rollup::{JoinedWindows, WindowFields};
 use icecore_model::{BucketSize, HOUR_MS};
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::rollup_series::Decoder;
@@ -154,8 +154,10 @@ async fn with_windows(
             let lost = from.lost_by(id);
             let is_there = |start_ms: i64| !is_lost(&lost, start_ms);
             let has_windows = if record.suffix == 0 {
-                let windows = stored::window_columns(bucket, id, value, none, range, &mut decoder)?;
-                windows.starts.iter().any(|start_ms| is_there(*start_ms))
+                let mut windows = JoinedWindows::default();
+                let record = (&mut decoder, &value[..]);
+                stored::append_windows(bucket, id, (none, range), record, &mut windows)?;
+                windows.starts().iter().any(|start_ms| is_there(*start_ms))
             } else {
                 let windows = stored::histogram_windows_in(bucket, id, value, none, range)?;
                 windows.iter().any(|window| is_there(window.start_ms))

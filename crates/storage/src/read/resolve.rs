@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use icecore_model::rollup::{RollupChoice, WindowFields};
 use icecore_model::{Labels, Matcher, MemoryBudget, Reservation, RolledTime, SelectHints};
 use icecore_records::bucket_meta::{self, BucketMeta};
-use icecore_records::{SeriesId, forward_index, key};
+use icecore_records::{Bucket, SeriesId, forward_index, key};
 use roaring::RoaringBitmap;
 
 use super::postings::{BucketView, corrupt, resolve};
@@ -266,7 +266,7 @@ pub(crate) async fn bucket_meta_of(from: &BucketView) -> Result<BucketMeta> {
     Ok(from.cache.meta.get_or_init(|| meta).clone())
 }
 
-async fn read_bucket_meta(view: &View, bucket: icecore_records::Bucket) -> Result<BucketMeta> {
+async fn read_bucket_meta(view: &View, bucket: Bucket) -> Result<BucketMeta> {
     let key = key::bucket_meta(bucket);
     match view.get(&key).await? {
         Some(value) => bucket_meta::decode(&value).map_err(|cause| corrupt(&key, cause)),
@@ -455,6 +455,13 @@ impl Found {
 }
 
 impl Resolution {
+    /// The buckets that a series is in.
+    pub(super) fn buckets_of(&self, series: &ResolvedSeries) -> impl Iterator<Item = Bucket> {
+        let places = series.stored.start as usize..series.stored.end as usize;
+        let places = self.stored[places].iter();
+        places.map(|place| self.buckets[place.bucket as usize].0.bucket)
+    }
+
     /// Bytes held, about.
     fn heap_bytes(&self) -> usize {
         let parts: usize = self.head_parts.iter().map(PartCopy::held_bytes).sum();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use icecore_model::{Histogram, HistogramSample};
 use icecore_records::{Bucket, DecodeError, HistogramEntry};
 
+use crate::buckets::ladder;
 use crate::cache::Chunk;
 use crate::cache::PartCopy;
 
@@ -87,8 +88,9 @@ pub(super) fn gather(
     Ok(series)
 }
 
-/// Buckets that overlap one another, which none should, are read as one; older writes first, and a
-/// larger bucket is the newer: late samples go to it.
+/// Buckets that overlap one another, which only remnants should, are read as one; older writes
+/// first. A larger bucket is the newer: late samples go to it. A remnant is older than all that
+/// came after it was made.
 fn together(stored: Vec<StoredPart<'_>>) -> Vec<Vec<StoredPart<'_>>> {
     let mut all: Vec<Vec<StoredPart<'_>>> = Vec::with_capacity(stored.len());
     let mut end_ms = i64::MIN;
@@ -101,7 +103,7 @@ fn together(stored: Vec<StoredPart<'_>>) -> Vec<Vec<StoredPart<'_>>> {
         }
     }
     for parts in &mut all {
-        parts.sort_by_key(|part| part.bucket.size);
+        parts.sort_by_key(|part| (!ladder::is_remnant(part.bucket.size), part.bucket.size));
     }
     all
 }

@@ -10,6 +10,7 @@ use icecore_model::{
 use super::assemble::{SeriesChunks, assemble};
 use super::chunks::{StoredChunks, decode_missing, head_chunks, look_up_stored, read_missing};
 use super::columns::Columns;
+use super::remnants::leave_out_remnants;
 use super::resolve::{Resolution, ResolvedSeries, resolve_series};
 use super::windows;
 use crate::cache::Chunk;
@@ -204,8 +205,10 @@ impl Batch {
         let (head, hits) = head_chunks(reader.buckets.cache(), resolved, &parts, self.range_ms)?;
         reader.context.metrics.chunk_cache_hits.add(hits.hits);
         reader.context.metrics.chunk_cache_misses.add(hits.misses);
-        let (mut stored, mut head) = (stored.as_slice(), head.as_slice());
         let labels = resolved.labels.of(self.series.clone());
+        let mut stored = stored;
+        leave_out_remnants(resolved, (series, &labels), &mut stored, self.range_ms)?;
+        let (mut stored, mut head) = (stored.as_slice(), head.as_slice());
         let chunked = series.iter().zip(labels).map(|(series, labels)| {
             let parts = series.head.as_ref().map_or(0, |(_, range)| range.len());
             SeriesChunks {
@@ -243,7 +246,7 @@ impl SeriesStream for SelectStream {
     }
 
     fn levels(&self) -> Vec<Arc<Levels>> {
-        self.resolved.levels.all().to_vec()
+        self.resolved.levels.all()
     }
 }
 

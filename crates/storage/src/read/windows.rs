@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_model::rollup::{HistogramWindow, Segment, WindowColumns, WindowFields};
+use icecore_model::rollup::{HistogramWindow, JoinedWindows, Segment, WindowColumns, WindowFields};
 use icecore_model::{FloatColumns, Levels, RolledSamples, RolledTime, SeriesSamples, TimeColumn};
+use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::key;
 use icecore_records::rollup_series::Decoder;
 use rayon::prelude::*;
@@ -18,17 +19,20 @@ use rayon::prelude::*;
 use super::chunks::by_bucket;
 use super::late::LateSamples;
 use super::left_samples;
+use super::postings::BucketView;
 use super::resolve::{CONCURRENT_BUCKETS, Resolution, ResolvedSeries};
+use crate::cache::WindowRecords;
 use crate::error::Result;
 use crate::read::Reader;
 use crate::slate::fetch::{fetch, join_bounded};
 use crate::stored::{self, is_lost};
 
-/// The records of windows of a batch, by place in [`Resolution::stored`].
-#[derive(Default)]
-struct WindowRecords {
-    floats: HashMap<usize, Bytes>,
-    histograms: HashMap<usize, Bytes>,
+/// The records of windows of a batch.
+struct BatchRecords {
+    /// Where it begins in [`Resolution::stored`].
+    first: usize,
+    /// By place; nothing where there are samples.
+    records: Vec<WindowRecords>,
 }
 
 /// The windows of a series, one list for each rolled segment; no lists of histograms where there is
@@ -57,19 +61,22 @@ pub(super) async fn complete(
         let of_batch = resolved.series[batch].par_iter().zip(series);
         of_batch
             .map_init(WindowAssembler::default, |assembler, (places, series)| {
-                let of = resolved.levels.of(&series.labels);
+                let of = resolved
+                    .levels
+                    .of(&series.labels, resolved.buckets_of(places));
+                let (levels, late_time) = (&of.plan.levels, &of.plan.late);
                 let mut series = since(series, of.since_ms);
-                let late = LateSamples::take(&mut series, of.late);
+                let late = LateSamples::take(&mut series, late_time);
                 let (wanted, stored) = (fields(rolled), (&*resolved, &*records));
                 let is_merged = !late.is_empty() && rolled != RolledTime::Samples;
                 // A window is merged with all that it has.
                 let read = if is_merged { WindowFields::ALL } else { wanted };
-                let mut windows = assembler.windows_of(stored, of.levels, places, read)?;
+                let mut windows = assembler.windows_of(stored, levels, places, read)?;
                 if is_merged {
-                    late.merge_into(of.levels.segments.iter(), &mut windows, wanted);
+                    late.merge_into(levels.segments.iter(), &mut windows, wanted);
                 }
                 let time = (rolled, range_ms);
-                Ok(with_windows(of.levels, (series, late), windows, time))
+                Ok(with_windows(levels, (series, late), windows, time))
             })
             .collect::<Result<_>>()
     };
@@ -83,44 +90,85 @@ fn fields(rolled: RolledTime) -> WindowFields {
     }
 }
 
+/// From the cache, else from the store.
 async fn read_records(
     reader: &Reader,
     resolved: &Resolution,
     places: Range<usize>,
-) -> Result<WindowRecords> {
+) -> Result<BatchRecords> {
     let is_rolled = |at: usize| {
         let bucket = resolved.stored[places.start + at].bucket;
         resolved.buckets[bucket as usize].1.resolution_ms > 0
     };
-    let gets = reader.context.options.read.concurrent_gets;
+    let first = places.start;
+    let id_at = |offset: usize| resolved.stored[first + offset].id.0;
+    let mut records = vec![WindowRecords::default(); places.len()];
     let mut reads = Vec::new();
     for (bucket, offsets) in by_bucket(resolved, &places, is_rolled) {
-        let ((from, meta), first) = (&resolved.buckets[bucket], places.start);
-        let has_histograms = meta.rollup.histogram_windows > 0;
-        reads.push(async move {
-            let id_at = |offset: &usize| resolved.stored[first + offset].id;
-            let ids: Vec<u32> = offsets.iter().map(|at| id_at(at).0).collect();
-            let key_of = |id| key::rollup_series(from.bucket, id);
-            // Those of histograms lie right behind.
-            let found = fetch(&from.view, &ids, key_of, has_histograms, gets).await?;
-            let found = found.into_iter().map(|r| ((r.id, r.suffix), r.value));
-            let by_id: HashMap<_, _> = found.collect();
-            let of_kind = |suffix: u8| {
-                let found = offsets.iter().filter_map(|at| {
-                    let value = by_id.get(&(id_at(at), suffix))?.clone();
-                    Some((first + at, value))
-                });
-                found.collect::<Vec<_>>()
-            };
-            Ok((of_kind(0), of_kind(HISTOGRAMS_SUFFIX)))
+        let known = &resolved.buckets[bucket].0.cache.windows;
+        let (mut missing, mut next) = (Vec::new(), offsets.iter());
+        known.get_many(offsets.iter().map(|at| id_at(*at)), |found| {
+            match (next.next(), found) {
+                (Some(at), Some(found)) => records[*at] = found.clone(),
+                (Some(at), None) => missing.push(*at),
+                (None, _) => {}
+            }
         });
+        if !missing.is_empty() {
+            reads.push(read_missing(
+                reader,
+                &resolved.buckets[bucket],
+                missing,
+                id_at,
+            ));
+        }
     }
-    let mut records = WindowRecords::default();
-    for (floats, histograms) in join_bounded(reads, CONCURRENT_BUCKETS).await? {
-        records.floats.extend(floats);
-        records.histograms.extend(histograms);
+    let read_any = !reads.is_empty();
+    for read in join_bounded(reads, CONCURRENT_BUCKETS).await? {
+        for (at, found) in read {
+            records[at] = found;
+        }
     }
-    Ok(records)
+    if read_any {
+        reader.buckets.cache().make_room();
+    }
+    Ok(BatchRecords { first, records })
+}
+
+/// Reads the records of some places of a bucket, and keeps them: next time they are not looked up.
+async fn read_missing(
+    reader: &Reader,
+    (from, meta): &(BucketView, BucketMeta),
+    offsets: Vec<usize>,
+    id_at: impl Fn(usize) -> u32,
+) -> Result<Vec<(usize, WindowRecords)>> {
+    let ids: Vec<u32> = offsets.iter().map(|at| id_at(*at)).collect();
+    let key_of = |id| key::rollup_series(from.bucket, id);
+    let gets = reader.context.options.read.concurrent_gets;
+    // Those of histograms lie right behind.
+    let has_histograms = meta.rollup.histogram_windows > 0;
+    let mut by_id: HashMap<u32, WindowRecords> = HashMap::with_capacity(ids.len());
+    for record in fetch(&from.view, &ids, key_of, has_histograms, gets).await? {
+        let found = by_id.entry(record.id.0).or_default();
+        // A copy: what was read is a part of a block, which it would keep.
+        let value = Bytes::copy_from_slice(&record.value);
+        match record.suffix {
+            0 => found.floats = value,
+            HISTOGRAMS_SUFFIX => found.histograms = value,
+            // Written by a newer version; nothing that this one needs.
+            _ => {}
+        }
+    }
+    let found = offsets.into_iter().zip(ids);
+    let found: Vec<_> = found
+        .map(|(at, id)| (at, id, by_id.remove(&id).unwrap_or_default()))
+        .collect();
+    let kept = found.iter().map(|(_, id, records)| (*id, records.clone()));
+    from.cache.windows.insert_many(kept);
+    Ok(found
+        .into_iter()
+        .map(|(at, _, records)| (at, records))
+        .collect())
 }
 
 /// The byte behind a series' key under which its windows of histograms lie.
@@ -138,22 +186,22 @@ struct WindowAssembler {
 impl WindowAssembler {
     fn windows_of(
         &mut self,
-        (resolved, records): (&Resolution, &WindowRecords),
+        (resolved, records): (&Resolution, &BatchRecords),
         levels: &Levels,
         series: &ResolvedSeries,
         fields: WindowFields,
     ) -> Result<LevelWindows> {
         let rolled = levels.segments.iter();
-        let mut rolled = rolled
-            .filter(|segment| !segment.resolution.is_raw())
-            .map(|segment| (segment, Vec::new(), Vec::new()))
-            .collect::<Vec<_>>();
+        let rolled: Vec<_> = rolled.filter(|s| !s.resolution.is_raw()).collect();
         self.starts.resize(rolled.len(), TimeColumn::default());
-        let decoder = &mut self.decoder;
+        let like = self.starts.iter();
+        let mut floats: Vec<_> = like
+            .map(|like| JoinedWindows::with_capacity(like.len()))
+            .collect();
+        let mut histograms = vec![Vec::new(); rolled.len()];
         for place in series.stored.start as usize..series.stored.end as usize {
-            let (of_floats, of_histograms) =
-                (records.floats.get(&place), records.histograms.get(&place));
-            if of_floats.is_none() && of_histograms.is_none() {
+            let stored = &records.records[place - records.first];
+            if stored.floats.is_empty() && stored.histograms.is_empty() {
                 continue;
             }
             let at = resolved.stored[place];
@@ -161,7 +209,7 @@ impl WindowAssembler {
             // A deletion takes whole windows.
             let lost = from.lost_by(at.id);
             let is_left = |start_ms: i64| !is_lost(&lost, start_ms);
-            for (segment, floats, histograms) in &mut rolled {
+            for (level, segment) in rolled.iter().enumerate() {
                 let same_level = segment.resolution.ms() == i64::from(meta.resolution_ms);
                 let start_ms = segment.start_ms.max(from.bucket.start_ms());
                 let end_ms = segment.end_ms.min(from.bucket.end_ms());
@@ -169,30 +217,37 @@ impl WindowAssembler {
                     continue;
                 }
                 let (bucket, id, range) = (from.bucket, at.id, start_ms..end_ms);
-                if let Some(value) = of_floats {
-                    let range = range.clone();
-                    let mut found =
-                        stored::window_columns(bucket, id, value, fields, range, decoder)?;
+                if !stored.floats.is_empty() {
+                    let wanted = (fields, range.clone());
+                    let decoder = (&mut self.decoder, &stored.floats[..]);
+                    let mut apart = JoinedWindows::default();
+                    let out = if lost.is_empty() {
+                        &mut floats[level]
+                    } else {
+                        &mut apart
+                    };
+                    stored::append_windows(bucket, id, wanted, decoder, out)?;
                     if !lost.is_empty() {
-                        found.retain(is_left);
+                        let mut left = apart.finish(&TimeColumn::default());
+                        left.retain(is_left);
+                        floats[level].append(left);
                     }
-                    floats.push(found);
                 }
-                if let Some(value) = of_histograms {
-                    let fields = fields.of_histograms();
+                if !stored.histograms.is_empty() {
+                    let (value, fields) = (&stored.histograms, fields.of_histograms());
                     let mut found = stored::histogram_windows_in(bucket, id, value, fields, range)?;
                     found.retain(|window| is_left(window.start_ms));
-                    histograms.append(&mut found);
+                    histograms[level].append(&mut found);
                 }
             }
         }
-        let (mut floats, mut histograms) = (Vec::new(), Vec::new());
-        for ((_, parts, of_histograms), starts) in rolled.into_iter().zip(&mut self.starts) {
-            let of_floats = WindowColumns::concat(parts, starts);
-            starts.clone_from(&of_floats.starts);
-            floats.push(of_floats);
-            histograms.push(of_histograms);
-        }
+        let joined = floats.into_iter().zip(&mut self.starts);
+        let floats = joined.map(|(windows, like)| {
+            let windows = windows.finish(like);
+            like.clone_from(&windows.starts);
+            windows
+        });
+        let floats = floats.collect();
         if histograms.iter().all(Vec::is_empty) {
             histograms.clear();
         }

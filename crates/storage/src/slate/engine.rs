@@ -24,6 +24,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -33,8 +34,10 @@ use slatedb::db_cache::{DbCache, SplitCache};
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::path::Path;
 use slatedb::{CloseReason, Db, ErrorKind};
+use tokio::time::Instant;
 use tracing::info;
 
+use super::event_files;
 use super::first_contact;
 use super::health::StoreHealth;
 use super::location::StoreLocation;
@@ -53,6 +56,9 @@ use super::watch::StoreWatch;
 use super::worker::{Worker, WorkerSetup};
 use crate::error::{Error, FENCED, Result, with_sources, without_document};
 use crate::options::StoreOptions;
+
+/// How often to look whether the compactor has dropped segments.
+const DRAIN_POLL: Duration = Duration::from_millis(100);
 
 /// The database, opened for writing. One per process and store.
 pub(crate) struct Engine {
@@ -118,6 +124,7 @@ impl Engine {
         first_contact::prove_create(&opened, options).await?;
         if let Some(directory) = location.directory() {
             remove_staged_files(&directory.join(opened.path.as_ref()));
+            remove_staged_files(&directory.join(event_files::DIRECTORY));
         }
         info!(%location, new = !exists, "opening the database");
         let health = Arc::new(StoreHealth::default());
@@ -213,6 +220,29 @@ impl Engine {
         for prefix in prefixes {
             self.drains.remove(prefix);
         }
+    }
+
+    /// Drops everything under some prefixes and waits for at most `patience`. Returns those whose
+    /// segments still have something; it is as it was, or a part of it.
+    ///
+    /// The caller keeps the segments from being written meanwhile. Afterwards they may be. This
+    /// process must compact: nobody else drops segments.
+    pub(crate) async fn drop_segments(
+        &self,
+        prefixes: &[Bytes],
+        patience: Duration,
+    ) -> Result<BTreeSet<Bytes>> {
+        // Rows that are in a memtable would come back with its flush.
+        self.flush_memtable().await?;
+        self.drain_all(prefixes);
+        let give_up = Instant::now() + patience;
+        let mut held = self.having_files(prefixes);
+        while !held.is_empty() && Instant::now() < give_up {
+            tokio::time::sleep(DRAIN_POLL).await;
+            held = self.having_files(prefixes);
+        }
+        self.stop_draining(prefixes);
+        Ok(held)
     }
 
     /// Prefixes of the segments that have files.

@@ -6,9 +6,9 @@
 //! manifest.
 //!
 //! Holds always:
-//! - A directory in which a file was seen or written is kept open. Before and after each put the
-//!   path must still lead to that very directory; the open file keeps its number from being given
-//!   to another.
+//! - A directory of the database in which a file was seen or written is kept open. Before and after
+//!   each put the path must still lead to that very directory; the open file keeps its number from
+//!   being given to another.
 //! - Once a manifest was seen, there is one.
 //! - What was removed ends the database: nothing that is written from then on could be read. What
 //!   was moved or unmounted fails like any store that is out of reach, and goes on when it is back.
@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
+use std::future::ready;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path as FilePath, PathBuf};
@@ -32,6 +33,8 @@ use slatedb::object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, UploadPart,
 };
 use slatedb_common::retry::NonRetryable;
+use tokio::sync::Mutex as Busy;
+use tokio::task::JoinError;
 
 /// For how long a file system that has answered is expected to answer at once.
 const FRESH: Duration = Duration::from_millis(100);
@@ -126,7 +129,12 @@ impl KeptDirectories {
     /// After a successful put: its directory, and a manifest if it is one, are known from now on.
     fn note(&self, location: &Path) -> io::Result<()> {
         let file = self.file(location);
-        if let Some(parent) = file.parent() {
+        // Beside the database lie files of events, in more directories than may be open at once.
+        let of_database = |directory: &&FilePath| {
+            let database = self.manifests.parent();
+            database.is_some_and(|database| directory.starts_with(database))
+        };
+        if let Some(parent) = file.parent().filter(of_database) {
             self.keep(parent)?;
         }
         if file.parent() == Some(self.manifests.as_path()) && is_manifest(&file) {
@@ -318,24 +326,29 @@ impl KeptStore {
         blocking(move || directories.check(&location).map_err(store::Error::from)).await
     }
 
-    /// What holds for everything that makes a file at `location`.
-    async fn guarded<T>(
+    /// What holds for everything that makes a file at `location`. Whoever waits for a put may be
+    /// gone before it ends, as when a database is closed; what it has made is then looked at all
+    /// the same, hence a task of its own.
+    async fn guarded<T: Send + 'static>(
         &self,
         location: &Path,
-        put: impl Future<Output = store::Result<T>> + Send,
+        put: impl Future<Output = store::Result<T>> + Send + 'static,
     ) -> store::Result<T> {
         if !self.directories.is_plainly_there(location) {
             self.check(location).await?;
         }
-        let began = SystemTime::now();
-        let result = put.await;
-        // One that failed may have made a directory before.
-        let done = result.is_ok();
-        if !(done && self.directories.is_plainly_there(location)) {
-            let (directories, at) = (Arc::clone(&self.directories), location.clone());
-            blocking(move || directories.confirm(&at, began, done)).await?;
-        }
-        result
+        let (directories, location) = (Arc::clone(&self.directories), location.clone());
+        let guarded = tokio::spawn(async move {
+            let began = SystemTime::now();
+            let result = put.await;
+            // One that failed may have made a directory before.
+            let done = result.is_ok();
+            if !(done && directories.is_plainly_there(&location)) {
+                blocking(move || directories.confirm(&location, began, done)).await?;
+            }
+            result
+        });
+        joined(guarded.await)
     }
 
     /// A file that is missing because its directory is, is no file that is missing.
@@ -351,8 +364,11 @@ impl KeptStore {
 async fn blocking<T: Send + 'static>(
     call: impl FnOnce() -> store::Result<T> + Send + 'static,
 ) -> store::Result<T> {
-    let called = tokio::task::spawn_blocking(call).await;
-    called.unwrap_or_else(|cause| Err(store::Error::JoinError { source: cause }))
+    joined(tokio::task::spawn_blocking(call).await)
+}
+
+fn joined<T>(ended: Result<store::Result<T>, JoinError>) -> store::Result<T> {
+    ended.unwrap_or_else(|cause| Err(store::Error::JoinError { source: cause }))
 }
 
 fn unreadable(location: &Path, cause: io::Error) -> store::Error {
@@ -382,7 +398,8 @@ impl ObjectStore for KeptStore {
         payload: PutPayload,
         options: PutOptions,
     ) -> store::Result<PutResult> {
-        let put = self.inner.put_opts(location, payload, options);
+        let (inner, at) = (Arc::clone(&self.inner), location.clone());
+        let put = async move { inner.put_opts(&at, payload, options).await };
         self.guarded(location, put).await
     }
 
@@ -391,10 +408,11 @@ impl ObjectStore for KeptStore {
         location: &Path,
         options: PutMultipartOptions,
     ) -> store::Result<Box<dyn MultipartUpload>> {
-        let begun = self.inner.put_multipart_opts(location, options);
+        let (inner, at) = (Arc::clone(&self.inner), location.clone());
+        let begun = async move { inner.put_multipart_opts(&at, options).await };
         let inner = self.guarded(location, begun).await?;
         Ok(Box::new(KeptUpload {
-            inner,
+            inner: Arc::new(Busy::new(inner)),
             store: self.clone(),
             location: location.clone(),
         }))
@@ -438,7 +456,8 @@ impl ObjectStore for KeptStore {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> store::Result<()> {
-        let copied = self.inner.copy_opts(from, to, options);
+        let (inner, from, at) = (Arc::clone(&self.inner), from.clone(), to.clone());
+        let copied = async move { inner.copy_opts(&from, &at, options).await };
         self.guarded(to, copied).await
     }
 
@@ -448,7 +467,8 @@ impl ObjectStore for KeptStore {
         to: &Path,
         options: RenameOptions,
     ) -> store::Result<()> {
-        let renamed = self.inner.rename_opts(from, to, options);
+        let (inner, from, at) = (Arc::clone(&self.inner), from.clone(), to.clone());
+        let renamed = async move { inner.rename_opts(&from, &at, options).await };
         self.guarded(to, renamed).await
     }
 }
@@ -456,7 +476,8 @@ impl ObjectStore for KeptStore {
 /// An upload in parts, whose file appears when it is complete.
 #[derive(Debug)]
 struct KeptUpload {
-    inner: Box<dyn MultipartUpload>,
+    /// Taken only while it is completed, by a task that outlives whoever waits for it.
+    inner: Arc<Busy<Box<dyn MultipartUpload>>>,
     store: KeptStore,
     location: Path,
 }
@@ -464,16 +485,23 @@ struct KeptUpload {
 #[async_trait]
 impl MultipartUpload for KeptUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
-        self.inner.put_part(data)
+        match self.inner.try_lock() {
+            Ok(mut inner) => inner.put_part(data),
+            Err(_) => Box::pin(ready(Err(store::Error::Generic {
+                store: "LocalFileSystem",
+                source: "a part came after the last one".into(),
+            }))),
+        }
     }
 
     async fn complete(&mut self) -> store::Result<PutResult> {
-        let completed = self.inner.complete();
+        let inner = Arc::clone(&self.inner);
+        let completed = async move { inner.lock().await.complete().await };
         self.store.guarded(&self.location, completed).await
     }
 
     async fn abort(&mut self) -> store::Result<()> {
-        self.inner.abort().await
+        self.inner.lock().await.abort().await
     }
 }
 
@@ -565,6 +593,19 @@ mod tests {
         assert!(refused.to_string().contains("manifest"), "{refused}");
     }
 
+    /// A put before which something else happens.
+    fn put_after(
+        kept: &KeptStore,
+        location: &Path,
+        before: impl FnOnce() + Send + 'static,
+    ) -> impl Future<Output = store::Result<PutResult>> + Send + 'static {
+        let (inner, location) = (Arc::clone(&kept.inner), location.clone());
+        async move {
+            tokio::task::spawn_blocking(before).await.unwrap();
+            inner.put(&location, PutPayload::from_static(b"x")).await
+        }
+    }
+
     /// The directory goes between the look before a put and the put itself.
     #[tokio::test]
     async fn what_a_put_made_meanwhile_is_taken_back() {
@@ -573,10 +614,11 @@ mod tests {
             let (_, kept) = database(&directory).await;
             let (moved, away) = (directory.path().join(moved), directory.path().join("away"));
             let location = Path::from("db/wal/00000000000000000002.sst");
-            let put = async {
-                std::fs::rename(&moved, &away).unwrap();
-                let payload = PutPayload::from_static(b"x");
-                kept.inner.put(&location, payload).await
+            let put = {
+                let (moved, away) = (moved.clone(), away.clone());
+                put_after(&kept, &location, move || {
+                    std::fs::rename(&moved, &away).unwrap();
+                })
             };
             let refused = kept.guarded(&location, put).await.unwrap_err();
             assert!(!is_final(&refused), "{refused}");
@@ -584,6 +626,35 @@ mod tests {
             std::fs::rename(&away, &moved).unwrap();
             kept.check(&location).await.unwrap();
         }
+    }
+
+    /// As when a database is closed while a put is under way.
+    #[tokio::test]
+    async fn a_put_that_nobody_waits_for_takes_back_what_it_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, kept) = database(&directory).await;
+        let location = Path::from("db/wal/00000000000000000002.sst");
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let put = {
+            let root = root.clone();
+            put_after(&kept, &location, move || {
+                std::fs::remove_dir_all(&root).unwrap();
+                begun.send(()).unwrap();
+                let _ = gone.recv();
+            })
+        };
+        let store = kept.clone();
+        let waiting = tokio::spawn(async move { store.guarded(&location, put).await });
+        has_begun.await.unwrap();
+        waiting.abort();
+        assert!(waiting.await.unwrap_err().is_cancelled());
+        drop(go);
+        // Only the put itself holds the directories by then.
+        while Arc::strong_count(&kept.directories) > 1 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(!root.exists(), "it was made again");
     }
 
     /// As when a file system is unmounted: what it was mounted on was there before.
@@ -595,11 +666,12 @@ mod tests {
         std::thread::sleep(2 * FILE_CLOCK_TICK);
         let (root, kept) = database(&directory).await;
         let location = Path::from("db/wal/00000000000000000002.sst");
-        let put = async {
-            std::fs::rename(&root, directory.path().join("away")).unwrap();
-            std::fs::rename(&under, &root).unwrap();
-            let payload = PutPayload::from_static(b"x");
-            kept.inner.put(&location, payload).await
+        let put = {
+            let (root, away) = (root.clone(), directory.path().join("away"));
+            put_after(&kept, &location, move || {
+                std::fs::rename(&root, away).unwrap();
+                std::fs::rename(under, &root).unwrap();
+            })
         };
         kept.guarded(&location, put).await.unwrap_err();
         assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0);

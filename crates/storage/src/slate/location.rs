@@ -89,9 +89,14 @@ impl StoreLocation {
     /// Path of SlateDB's files below the directory or bucket. A level of its own leaves room for
     /// files that are not SlateDB's beside it.
     pub(crate) fn database_path(&self) -> String {
+        self.path_of("db")
+    }
+
+    /// Path of something else below the directory or bucket.
+    pub(crate) fn path_of(&self, name: &str) -> String {
         match self {
-            Self::Remote { prefix, .. } if !prefix.is_empty() => format!("{prefix}/db"),
-            _ => "db".to_owned(),
+            Self::Remote { prefix, .. } if !prefix.is_empty() => format!("{prefix}/{name}"),
+            _ => name.to_owned(),
         }
     }
 }

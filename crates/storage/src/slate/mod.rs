@@ -22,6 +22,7 @@
 //! `flush`), what is drained when (`journal`, `maintenance`).
 
 pub(crate) mod engine;
+pub(crate) mod event_files;
 #[cfg(feature = "testing")]
 pub(crate) mod faults;
 pub(crate) mod fetch;

@@ -10,7 +10,8 @@ use slatedb::{PrefixExtractor, PrefixTarget};
 /// The stored name of the extractor.
 pub(crate) const NAME: &str = "icecore-v1";
 
-/// Segments by record type and bucket: the first six bytes of a key; a journal epoch likewise.
+/// Segments by record type and bucket: the first six bytes of a key; a journal epoch, or a window
+/// and week of events, likewise.
 #[derive(Debug)]
 pub(crate) struct SegmentExtractor;
 
@@ -37,6 +38,7 @@ impl PrefixExtractor for SegmentExtractor {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use icecore_model::event::{EventWindow, Week};
 
     use super::*;
 
@@ -57,6 +59,15 @@ mod tests {
             SegmentExtractor.prefix_len(&PrefixTarget::Prefix(prefix.slice(..5))),
             None
         );
+        let week = Week::of(1_794_218_401);
+        for week in [
+            icecore_records::key::event_cell_week_prefix(EventWindow::Day, week),
+            icecore_records::key::event_identity_week_prefix(week),
+        ] {
+            let key = Bytes::from([&week[..], b"rest"].concat());
+            let point = SegmentExtractor.prefix_len(&PrefixTarget::Point(key));
+            assert_eq!((point, week.len()), (Some(6), 6), "{week:?}");
+        }
         for short in [&b""[..], b"\x01", b"\x01\x31\0\0"] {
             let short = Bytes::from_static(short);
             let point = PrefixTarget::Point(short.clone());

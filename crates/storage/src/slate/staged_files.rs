@@ -54,7 +54,7 @@ fn is_abandoned(modified: SystemTime) -> bool {
 }
 
 /// `name#digits`, as `object_store` names them.
-fn is_staged(name: &str) -> bool {
+pub(super) fn is_staged(name: &str) -> bool {
     name.rsplit_once('#').is_some_and(|(_, suffix)| {
         !suffix.is_empty() && suffix.bytes().all(|byte| byte.is_ascii_digit())
     })

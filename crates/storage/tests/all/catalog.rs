@@ -136,12 +136,12 @@ proptest! {
                 Step::Write(changes) => {
                     for (key, value) in &changes {
                         match value {
-                            Some(value) => model.insert(vec![0x30, *key], vec![*value]),
-                            None => model.remove(&[0x30, *key][..]),
+                            Some(value) => model.insert(vec![0x2F, *key], vec![*value]),
+                            None => model.remove(&[0x2F, *key][..]),
                         };
                     }
                     let changes = changes.iter().map(|(key, value)| {
-                        change(&[0x30, *key], value.as_ref().map(std::slice::from_ref))
+                        change(&[0x2F, *key], value.as_ref().map(std::slice::from_ref))
                     });
                     write(&process, changes.collect());
                 }

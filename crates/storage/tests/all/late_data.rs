@@ -6,7 +6,7 @@ mod random;
 
 use std::collections::BTreeMap;
 
-use icecore_model::retention::{ColumnSet, LateData, Level, Retention, RetentionPolicy};
+use icecore_model::retention::{ColumnSet, RetentionPolicy};
 use icecore_model::rollup::{
     Resolution, RollupChoice, SeriesWindows, Window, WindowColumns, WindowFields, roll_up,
     roll_up_windows,
@@ -23,13 +23,7 @@ type Samples = Vec<(&'static str, i64, f64)>;
 
 /// A policy that merges late samples.
 fn merging(levels: [(Resolution, i64, ColumnSet); 3]) -> RetentionPolicy {
-    let level = |(resolution, days, columns)| Level {
-        resolution,
-        retain: Retention::For(days * DAY),
-        columns,
-    };
-    let levels = levels.into_iter().map(level).collect();
-    RetentionPolicy::new(levels, 2 * HOUR, LateData::Merge, Vec::new()).unwrap()
+    merging_late(&policy_of(levels))
 }
 
 /// Windows of 5 minutes are lean, so those of an hour are made of samples, too: both are all that

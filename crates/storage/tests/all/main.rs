@@ -11,6 +11,7 @@ mod compaction;
 mod concurrency;
 mod deletion;
 mod deltas;
+mod events;
 mod exemplars;
 mod failing_store;
 mod faults;

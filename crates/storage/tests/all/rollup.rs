@@ -7,6 +7,7 @@ mod larger;
 mod late;
 mod metadata;
 mod policies;
+mod remnants;
 
 use bytes::Bytes;
 use icecore_model::retention::{ColumnSet, LateData, Level, Override, Retention, RetentionPolicy};
@@ -47,6 +48,13 @@ pub(crate) fn policy_of(
     };
     let levels = levels.into_iter().map(level).collect();
     RetentionPolicy::new(levels, 2 * HOUR, LateData::Reject, Vec::new()).unwrap()
+}
+
+/// The same policy, which merges late samples into windows.
+pub(crate) fn merging_late(policy: &RetentionPolicy) -> RetentionPolicy {
+    let (levels, overrides) = (policy.levels().to_vec(), policy.overrides().to_vec());
+    let delay_ms = policy.rollup_delay_ms();
+    RetentionPolicy::new(levels, delay_ms, LateData::Merge, overrides).unwrap()
 }
 
 /// A store whose runs do not wait for files to grow old.
@@ -106,6 +114,7 @@ pub(crate) fn hourly() -> RollupChoice {
         range_ms: HOUR,
         is_exact: true,
         max_ms: None,
+        off_grid: Default::default(),
     }
 }
 
@@ -187,4 +196,41 @@ pub(crate) fn maintain(process: &Process) -> icecore_storage::MaintenanceReport 
     let report = process.run(process.db.run_maintenance()).unwrap();
     assert_eq!(report.skipped, [], "nothing fails");
     report
+}
+
+/// Deletes a range of a series, both ends counted from [`START`].
+pub(crate) fn delete(process: &Process, series: &str, from: i64, to: i64) {
+    let deletion = Deletion {
+        selectors: vec![vec![Matcher::equal("series", series)]],
+        start_ms: START + from,
+        end_ms: START + to,
+    };
+    process.run(process.db.delete_series(deletion)).unwrap();
+}
+
+/// The records of the first bucket of windows, whose job is interrupted after so many writes each
+/// time, with a new process after each.
+pub(crate) fn rolled_up_after(
+    world: &World,
+    write: impl FnOnce(&Process),
+    writes: &[u64],
+) -> Vec<(Bytes, Bytes)> {
+    let process = world.start();
+    write(&process);
+    drop(process);
+    for writes in writes {
+        let process = world.start();
+        process.db.set_retention(Some(policy([21, 90, 365])));
+        let rolled = process.run(process.db.roll_up_now(Some(*writes)));
+        assert!(rolled.is_err(), "{writes} writes are not enough");
+        process.crash();
+    }
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    process.run(process.db.roll_up_now(None)).unwrap();
+    let target = process.db.rolled()[0];
+    let content = records_of(&process, target);
+    drop(process);
+    world.check();
+    content
 }

@@ -9,13 +9,13 @@ use icecore_model::rollup::{
     unite_ends,
 };
 use icecore_model::{
-    CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramCounts, Matcher, STALE_NAN_BITS,
+    CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramCounts, STALE_NAN_BITS,
     SeriesSamples, SeriesStream, Span, is_stale_nan,
 };
+use icecore_storage::Database;
 use icecore_storage::testing::Hooks;
-use icecore_storage::{Database, Deletion};
 
-use crate::process::{Process, World};
+use crate::process::Process;
 use crate::requests::{Entry, request};
 use crate::rollup::*;
 use crate::support::{HOUR, everything, selection};
@@ -373,14 +373,6 @@ fn a_deletion_takes_windows_of_histograms() {
     let all = samples(40);
     process.run(write_all(&process.db, &all));
     assert_eq!(maintain(&process).rolled_up, 1);
-    let delete = |process: &Process, series: &str, from: i64, to: i64| {
-        let deletion = Deletion {
-            selectors: vec![vec![Matcher::equal("series", series)]],
-            start_ms: START + from,
-            end_ms: START + to,
-        };
-        process.run(process.db.delete_series(deletion)).unwrap();
-    };
     // While there are samples, windows are made again of those that are left.
     let (from, to) = (5 * HOUR + 100_000, 5 * HOUR + 1_000_000);
     delete(&process, "gauge", from, to);
@@ -434,30 +426,12 @@ fn a_deletion_takes_windows_of_histograms() {
 #[test]
 fn an_interrupted_roll_up_gives_the_same_bytes() {
     let samples = samples(40);
-    let built = |world: &World, writes: &[u64]| {
-        let process = world.start();
-        process.run(write_all(&process.db, &samples));
-        drop(process);
-        for writes in writes {
-            let process = world.start();
-            process.db.set_retention(Some(policy([21, 90, 365])));
-            let rolled = process.run(process.db.roll_up_now(Some(*writes)));
-            assert!(rolled.is_err(), "{writes} writes are not enough");
-            process.crash();
-        }
-        let process = world.start();
-        process.db.set_retention(Some(policy([21, 90, 365])));
-        process.run(process.db.roll_up_now(None)).unwrap();
-        let target = process.db.rolled()[0];
-        let content = records_of(&process, target);
-        drop(process);
-        world.check();
-        content
-    };
-    let expected = built(&world(START + 40 * HOUR), &[]);
+    let write = |process: &Process| process.run(write_all(&process.db, &samples));
+    let expected = rolled_up_after(&world(START + 40 * HOUR), write, &[]);
     assert!(expected.len() > 10);
     for writes in [vec![0], vec![1, 1]] {
         let interrupted = world(START + 40 * HOUR);
-        assert_eq!(built(&interrupted, &writes), expected, "{writes:?}");
+        let content = rolled_up_after(&interrupted, write, &writes);
+        assert_eq!(content, expected, "{writes:?}");
     }
 }

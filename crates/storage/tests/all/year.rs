@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use icecore_model::retention::{ColumnSet, RetentionPolicy};
+use icecore_model::retention::{ColumnSet, LateData, RetentionPolicy};
 use icecore_model::rollup::{Resolution, WindowFields};
 use icecore_model::{MatchOp, Matcher, RawLabels, Sample, SampleSink};
 use icecore_storage::testing::Hooks;
@@ -33,7 +33,8 @@ use icecore_storage::{Clock, Database, Deletion};
 
 use crate::faults::Dice;
 use crate::process::{Process, World};
-use crate::rollup::{DAY, FIVE, HOURLY, RAW, START, policy, policy_of, set_clock, world};
+use crate::rollup::{DAY, FIVE, HOURLY, RAW, START};
+use crate::rollup::{merging_late, policy, policy_of, set_clock, world};
 use crate::rollup_histograms::Value;
 use crate::support::{HOUR, raw};
 use answers::{Compared, Question};
@@ -75,7 +76,12 @@ impl Scale {
         let one_minute = Resolution::from_name("1m").unwrap();
         let policies = vec![
             Some(policy([6, 12, 40])),
-            Some(policy([6, 12, 40])),
+            Some(merging_late(&policy([6, 12, 40]))),
+            Some(merging_late(&policy_of([
+                (RAW, 6, full),
+                (FIVE, 12, full),
+                (HOURLY, 40, full),
+            ]))),
             Some(policy([8, 20, 30])),
             Some(policy_of([(RAW, 6, full), (HOURLY, 40, full)])),
             Some(policy_of([(RAW, 3, full), (FIVE, 20, full)])),
@@ -109,11 +115,16 @@ impl Scale {
         let full = ColumnSet::Full;
         let two = policy_of([(RAW, 6, full), (HOURLY, 365, full)]);
         let policies = policies.into_iter().map(|days| Some(policy(days)));
+        let merging = Some(merging_late(&policy([6, 10, 200])));
         Self {
             days: 125,
             floats: vec![(4, 1_200_000)],
             histograms: (3, 3_600_000),
-            policies: policies.chain([Some(two)]).collect(),
+            policies: [merging]
+                .into_iter()
+                .chain(policies)
+                .chain([Some(two)])
+                .collect(),
             asked_max: 7,
             step_hours: (30, 120),
         }
@@ -129,6 +140,7 @@ impl Scale {
             policies: policies
                 .into_iter()
                 .map(|days| Some(policy(days)))
+                .chain([Some(merging_late(&policy([21, 90, 365])))])
                 .collect(),
             asked_max: 8,
             step_hours: (12, 48),
@@ -164,6 +176,7 @@ struct Counts {
     killed: usize,
     restarts: usize,
     late: usize,
+    merged: usize,
     refused: usize,
     deletions: usize,
     policies: usize,
@@ -398,6 +411,10 @@ impl Year {
             4..8 => raw_since,
             _ => START,
         };
+        let is_merged = |policy: &RetentionPolicy| policy.late_data() == LateData::Merge;
+        if self.policy.as_ref().is_some_and(is_merged) && self.chance(50) {
+            from = self.model.promises.gone_ms();
+        }
         from = from.max(START);
         let time = from + self.dice.below((now - from).max(1) as u64) as i64;
         // Time that was too old for a while may have something or not.
@@ -414,7 +431,9 @@ impl Year {
             (Some((_, value)), _) if !value.is_stale() => (time, value),
             _ => return,
         };
-        if time >= now {
+        // Where it is merged into windows, a sample of the same time would count twice.
+        let is_old = time < raw_since;
+        if time >= now || (is_old && self.model.series[at].knows(time)) {
             return;
         }
         let value = match value {
@@ -430,7 +449,12 @@ impl Year {
         if stored == 1 {
             assert!(time >= told, "{what}: older than is kept");
             self.counts.late += 1;
-            self.model.series[at].add(time, value);
+            if is_old {
+                self.counts.merged += 1;
+                self.model.series[at].merge(time, value);
+            } else {
+                self.model.series[at].add(time, value);
+            }
         } else {
             self.counts.refused += 1;
             assert!(reason.starts_with("too old sample"), "{what}: {reason}");
@@ -737,6 +761,7 @@ fn a_run_may_be_killed_at_every_put() {
         Scale {
             floats: vec![(4, 300_000)],
             histograms: (3, 600_000),
+            policies: vec![Some(merging_late(&policy([6, 12, 40])))],
             ..Scale::small()
         },
         7,

@@ -11,6 +11,16 @@ pub enum Number {
     Float(f64),
 }
 
+impl Number {
+    /// The nearest float.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Self::Integer(value) => value as f64,
+            Self::Float(value) => value,
+        }
+    }
+}
+
 /// Why a text is no number, in the original's words.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum NumberError {

@@ -1,4 +1,4 @@
-//! OpenTelemetry metrics (OTLP) to series.
+//! OpenTelemetry (OTLP): metrics to series, records of logs to a neutral form.
 //!
 //! ```text
 //! JSON ──► json ──┐
@@ -7,6 +7,8 @@
 //!                │            │                     │
 //!             resource      names           labels (attributes → label bytes)
 //! ```
+//!
+//! Logs go through `logs` instead of `request`.
 //!
 //! Only protobuf is decoded: JSON is rewritten as protobuf first. Names and labels
 //! come out as Prometheus 3 makes them, by [`Translation`].
@@ -25,6 +27,7 @@ mod histogram;
 mod json;
 mod label_names;
 mod labels;
+mod logs;
 mod metric;
 mod names;
 mod number;
@@ -36,9 +39,11 @@ mod summary;
 mod translation;
 mod value;
 
-pub use json::{JsonError, json_to_protobuf};
+pub use json::{JsonError, json_to_protobuf, logs_json_to_protobuf};
+pub use logs::{LogFields, LogRecord, decode_logs};
 pub use request::{DecodeStats, decode_metrics};
 pub use response::{
-    PartialSuccess, write_response, write_response_json, write_status, write_status_json,
+    PartialSuccess, write_logs_response_json, write_response, write_response_json, write_status,
+    write_status_json,
 };
 pub use translation::{Exponential, Strategy, Translation};

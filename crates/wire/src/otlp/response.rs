@@ -1,5 +1,5 @@
-//! What is answered: `ExportMetricsServiceResponse`, and `google.rpc.Status` for errors, as
-//! protobuf and as JSON.
+//! What is answered: `ExportMetricsServiceResponse`, `ExportLogsServiceResponse`, and
+//! `google.rpc.Status` for errors, as protobuf and as JSON.
 
 use crate::prometheus::api_json::write_string;
 use crate::prometheus::message::{put_bytes, put_message, put_number};
@@ -8,14 +8,15 @@ use crate::prometheus::number::push_signed;
 /// What of a request was not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialSuccess {
-    /// Data points.
+    /// Data points, or records of a log.
     pub rejected: i64,
     /// The reasons, as a message.
     pub message: String,
 }
 
 /// `ExportMetricsServiceResponse { ExportMetricsPartialSuccess partial_success = 1; }` with
-/// `{ int64 rejected_data_points = 1; string error_message = 2; }`.
+/// `{ int64 rejected_data_points = 1; string error_message = 2; }`. That of logs has the same
+/// fields.
 pub fn write_response(partial: Option<&PartialSuccess>) -> Vec<u8> {
     let mut out = Vec::new();
     if let Some(partial) = partial {
@@ -28,11 +29,22 @@ pub fn write_response(partial: Option<&PartialSuccess>) -> Vec<u8> {
 }
 
 pub fn write_response_json(partial: Option<&PartialSuccess>) -> Vec<u8> {
+    write_json(partial, "rejectedDataPoints")
+}
+
+/// The same for logs.
+pub fn write_logs_response_json(partial: Option<&PartialSuccess>) -> Vec<u8> {
+    write_json(partial, "rejectedLogRecords")
+}
+
+fn write_json(partial: Option<&PartialSuccess>, rejected: &str) -> Vec<u8> {
     let Some(partial) = partial else {
         return b"{}".into();
     };
+    let mut out = b"{\"partialSuccess\":{".to_vec();
+    write_string(&mut out, rejected);
     // Numbers of 64 bits are strings in protobuf's JSON.
-    let mut out = b"{\"partialSuccess\":{\"rejectedDataPoints\":\"".to_vec();
+    out.extend_from_slice(b":\"");
     push_signed(&mut out, partial.rejected);
     out.extend_from_slice(b"\",\"errorMessage\":");
     write_string(&mut out, &partial.message);
@@ -78,6 +90,9 @@ mod tests {
         let json =
             br#"{"partialSuccess":{"rejectedDataPoints":"300","errorMessage":"no \"name\""}}"#;
         assert_eq!(write_response_json(Some(&partial)), json);
+        let json =
+            br#"{"partialSuccess":{"rejectedLogRecords":"300","errorMessage":"no \"name\""}}"#;
+        assert_eq!(write_logs_response_json(Some(&partial)), json);
     }
 
     #[test]

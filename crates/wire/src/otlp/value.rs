@@ -92,6 +92,11 @@ fn read_value(message: &[u8]) -> Result<Value<'_>> {
     Ok(value)
 }
 
+/// Appends a value as JSON. False when it is nested too deep; what was appended is incomplete then.
+pub(super) fn push_any_json(message: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+    push_json(message, out, DEPTH_MAX)
+}
+
 fn push_json(message: &[u8], out: &mut Vec<u8>, depth_left: usize) -> Result<bool> {
     let Some(depth_left) = depth_left.checked_sub(1) else {
         return Ok(false);

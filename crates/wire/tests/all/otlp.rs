@@ -2,6 +2,7 @@
 
 mod captured;
 mod line_sink;
+mod logs;
 mod property;
 mod request;
 

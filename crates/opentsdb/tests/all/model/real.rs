@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Method};
 use icecore_model::ManualClock;
 use icecore_opentsdb::api::{Request, handle};
-use icecore_opentsdb::testing::MemoryStore;
+use icecore_opentsdb::testing::{KeptTime, MemoryStore};
 use icecore_opentsdb::{Config, Tsd};
 use serde_json::{Value, json};
 
@@ -20,15 +20,20 @@ async fn ask(tsd: &Tsd, method: Method, target: &str, body: Option<Value>) -> (u
     (response.status.as_u16(), text)
 }
 
-pub(super) async fn real_results(series: &[Series], query: &Query) -> Result<Vec<Points>, String> {
+/// The results, with points of these times rolled up.
+pub(super) async fn real_results(
+    series: &[Series],
+    query: &Query,
+    kept: &[KeptTime],
+) -> Result<Vec<Points>, String> {
     let config = Config {
         auto_create_metrics: true,
         ..Config::default()
     };
     let clock = Arc::new(ManualClock::at((B + 86_400) * 1000));
-    let tsd = Tsd::open(config, MemoryStore::stores(), clock)
-        .await
-        .unwrap();
+    let store = Arc::new(MemoryStore::default());
+    store.keep(kept.to_vec());
+    let tsd = Tsd::open(config, store.all(), clock).await.unwrap();
     // Names are in another order than UIDs.
     let host = |i: usize| format!("h{}", 9 - i);
     let dc = |i: usize| format!("d{}", 9 - i);

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use icecore_model::{METRIC_NAME, Matcher};
+
 use super::{Builder, text_of};
 use crate::error::{Error, Result};
 use crate::exec::Grid;
 use crate::functions::window::{check_mode, window_function};
 use crate::functions::{map_function, vector_function};
 use crate::parse::{Call, Expr, TimeModifiers, ValueType};
-use crate::plan::{Arg, Scalar, ScalarKind, SelectorOutput, Vector, VectorKind};
+use crate::plan::{Arg, INFO_METRIC, Scalar, ScalarKind, SelectorOutput, Vector, VectorKind};
 
 impl Builder<'_> {
     pub(super) fn call(&mut self, call: &Call, grid: Grid) -> Result<VectorKind> {
@@ -154,6 +156,11 @@ impl Builder<'_> {
             Some(Expr::Vector(selector)) => selector.matchers.clone(),
             _ => Vec::new(),
         };
+        let mut named = matchers.clone();
+        if !named.iter().any(|m| m.name() == METRIC_NAME) {
+            named.push(Matcher::equal(METRIC_NAME, INFO_METRIC));
+        }
+        let implied = self.context.implied.of(&named).cloned().collect();
         let offset_ms = match self.data_time(base)? {
             Some((Some(at_ms), offset_ms)) => grid
                 .start_ms
@@ -165,6 +172,7 @@ impl Builder<'_> {
         Ok(VectorKind::Info {
             input,
             matchers,
+            implied,
             lookback_ms: self.context.lookback_ms,
             offset_ms,
             choice: self.instant_choice(grid, offset_ms),

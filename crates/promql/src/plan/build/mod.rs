@@ -7,7 +7,8 @@ mod times;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use icecore_model::rollup::{RollupChoice, WindowFields};
+use icecore_model::rollup::{OffGrid, RollupChoice, WindowFields};
+use icecore_model::{Evaluations, ImpliedMatchers};
 
 use super::invariant::is_invariant;
 use super::{
@@ -34,6 +35,7 @@ pub(crate) struct PlanContext<'q> {
     pub(crate) lookback_ms: i64,
     pub(crate) default_step_ms: i64,
     pub(crate) delayed_names: bool,
+    pub(crate) implied: &'q ImpliedMatchers,
     pub(crate) rollup: RollupOptions,
 }
 
@@ -216,6 +218,7 @@ impl<'q> Builder<'q> {
             range_ms: 0,
             is_exact: true,
             max_ms: self.context.rollup.max_ms,
+            off_grid: OffGrid::Short,
         }
     }
 
@@ -228,14 +231,17 @@ impl<'q> Builder<'q> {
     ) -> ScanUse {
         let scan = self.scans.len();
         let detects_resets = self.histogram_use == HistogramUse::CountsAndSums;
+        let mut matchers = selector.matchers.clone();
+        matchers.extend(self.context.implied.of(&selector.matchers).cloned());
         self.scans.push(Scan {
-            matchers: selector.matchers.clone(),
+            matchers,
             start_ms,
             reads_edge: detects_resets,
             end_ms,
             consumers: 1,
             choice,
             fields,
+            evaluations: Evaluations::new(choice.start_ms, choice.step_ms, choice.range_ms),
         });
         ScanUse {
             scan,

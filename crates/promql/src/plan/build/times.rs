@@ -1,6 +1,6 @@
 //! The times of data: `offset`, `@`, ranges and subqueries become absolute times.
 
-use icecore_model::rollup::RollupChoice;
+use icecore_model::rollup::{OffGrid, RollupChoice};
 
 use super::{Builder, HistogramUse};
 use crate::error::{Error, Result};
@@ -84,6 +84,7 @@ impl Builder<'_> {
                     range_ms,
                     is_exact: need.is_exact,
                     max_ms: self.context.rollup.max_ms,
+                    off_grid: OffGrid::Short,
                 };
                 let read = windows.read_range();
                 let from = self.scan(&matrix.selector, read, choice, need.fields);

@@ -39,6 +39,7 @@ pub(super) fn apply(plan: &mut Plan) -> Option<String> {
                 if wide.choice.prefers_all_of(&scan.choice) {
                     wide.choice = scan.choice;
                 }
+                wide.evaluations = wide.evaluations.and(&scan.evaluations);
                 wide.consumers += scan.consumers;
                 (place, rest(&scan.matchers, &wide.matchers))
             }

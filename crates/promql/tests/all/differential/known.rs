@@ -70,7 +70,7 @@ pub(crate) const KNOWN: &[KnownDifference] = &[
         },
     },
     KnownDifference {
-        reason: "predict_linear of a subquery with @ is empty in 3.14; later versions mended it (#18610)",
+        reason: "predict_linear of a subquery with @ is empty in 3.14; later versions fixed it (#18610)",
         excuses: |case| predicts_from_fixed_subquery(case.query),
     },
     KnownDifference {

@@ -1,4 +1,4 @@
-//! OTLP over gRPC: `MetricsService/Export`, on a port of its own.
+//! OTLP over gRPC: `MetricsService/Export` and `LogsService/Export`, on a port of its own.
 //!
 //! ```text
 //! HTTP/2 ─► observe ─► body within limits ─► one message
@@ -29,17 +29,34 @@ use crate::middleware::decompress::Encoding;
 use crate::middleware::error::ApiError;
 use crate::middleware::error::OtlpFormat;
 use crate::write::otlp::store_metrics;
+use crate::write::otlp_logs::store_logs;
 use frame::{HEADER_BYTES, only_message};
 
-/// The path of the only method.
+/// The paths of the methods.
 pub(crate) const EXPORT: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
+pub(crate) const EXPORT_LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 
 /// What the request's messages are compressed with, where they say that they are.
 const MESSAGE_ENCODING: &str = "grpc-encoding";
 
+/// What a call is about.
+#[derive(Clone, Copy)]
+enum Method {
+    Metrics,
+    Logs,
+}
+
 pub(crate) async fn export(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
+    answer(&app, Method::Metrics, request).await
+}
+
+pub(crate) async fn export_logs(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
+    answer(&app, Method::Logs, request).await
+}
+
+async fn answer(app: &App, method: Method, request: Request) -> Response<Body> {
     let (head, mut body) = request.into_parts();
-    match call(&app, &head.headers, &mut body).await {
+    match call(app, method, &head.headers, &mut body).await {
         Ok(answer) => status::answered(&answer),
         Err(error) => {
             read_to_the_end(&mut body, &head.headers).await;
@@ -53,7 +70,12 @@ pub(crate) async fn unknown(uri: Uri) -> Response<Body> {
     status::unimplemented(uri.path())
 }
 
-async fn call(app: &App, headers: &HeaderMap, body: &mut Body) -> Result<Vec<u8>, ApiError> {
+async fn call(
+    app: &App,
+    method: Method,
+    headers: &HeaderMap,
+    body: &mut Body,
+) -> Result<Vec<u8>, ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let is_grpc =
         content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
@@ -77,7 +99,11 @@ async fn call(app: &App, headers: &HeaderMap, body: &mut Body) -> Result<Vec<u8>
     } else {
         Encoding::Identity
     };
-    let partial = store_metrics(app, message.bytes, memory, encoding, OtlpFormat::Protobuf).await?;
+    let (message, format) = (message.bytes, OtlpFormat::Protobuf);
+    let partial = match method {
+        Method::Metrics => store_metrics(app, message, memory, encoding, format).await?,
+        Method::Logs => store_logs(app, message, memory, encoding, format).await?,
+    };
     Ok(write_response(partial.as_ref()))
 }
 

@@ -66,7 +66,7 @@ pub(super) fn refused(error: &ApiError) -> Response<Body> {
 
 pub(super) fn unimplemented(path: &str) -> Response<Body> {
     let message = format!(
-        "there is no method {path}; OpenTelemetry's MetricsService/Export is what this port offers"
+        "there is no method {path}; OpenTelemetry's MetricsService/Export and LogsService/Export are what this port offers"
     );
     answer_of(Code::Unimplemented, &message)
 }

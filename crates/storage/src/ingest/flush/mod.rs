@@ -51,9 +51,7 @@ use icecore_records::{Bucket, flush_cursor, key, maintenance_job, watermark};
 use tracing::warn;
 
 pub(crate) use catalog::{delete_metadata, flush_catalog, load_metadata};
-#[cfg(feature = "testing")]
-pub(crate) use hold::HoldGuard;
-pub(crate) use hold::{FlushHold, holds};
+pub(crate) use hold::{FlushHold, HoldGuard, holds};
 pub(crate) use log::FlushLog;
 pub(crate) use place::window_of;
 pub use quarantine::QuarantinedHour;

@@ -17,6 +17,7 @@ use std::collections::{HashMap, HashSet};
 use super::Head;
 use super::cursor::HourCounts;
 use super::registry::{LabelHash, SeriesRef};
+use crate::ingest::EVENT_RECORD_KINDS;
 use crate::options::Limits;
 
 /// Bytes of an escaped label name plus value that fit into a key, whatever the configuration says.
@@ -491,7 +492,9 @@ impl SampleSink for WriteBatch<'_> {
 
     fn catalog(&mut self, change: CatalogChange) {
         let value_bytes = change.value.as_ref().map_or(0, Vec::len);
-        if key::catalog_record(&change.key).is_none() {
+        let kind = change.key.first();
+        let is_of_events = kind.is_some_and(|kind| EVENT_RECORD_KINDS.contains(kind));
+        if is_of_events || key::catalog_record(&change.key).is_none() {
             return self.refuse("a catalog record whose key is not its writer's".into());
         }
         if change.key.len() > CATALOG_KEY_BYTES_MAX || value_bytes > CATALOG_VALUE_BYTES_MAX {

@@ -57,6 +57,8 @@ pub(crate) struct Touched {
     /// Metadata of so many families, and so many totals of deltas.
     pub(super) catalog: u64,
     pub(super) totals: u64,
+    /// Whether it has events.
+    pub(super) events: bool,
 }
 
 impl Touched {
@@ -65,6 +67,7 @@ impl Touched {
         let hours = self.hours.counts.iter();
         let hours = hours.map(|(hour, samples)| (FlushUnit::Hour(*hour), *samples));
         let others = [
+            (FlushUnit::Events, u64::from(self.events)),
             (FlushUnit::Totals, self.totals),
             (FlushUnit::Catalog, self.catalog),
         ];

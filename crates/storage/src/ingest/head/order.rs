@@ -150,6 +150,18 @@ impl Head {
         (closed.collect(), sequencer.next_seq - 1)
     }
 
+    /// Gives a block of events its place in the order of writes, as a sequence number and an epoch.
+    /// The head keeps nothing of it.
+    pub(crate) fn append_events(&self, now_ms: i64) -> (u64, u32) {
+        let touched = Touched {
+            events: true,
+            ..Touched::default()
+        };
+        let mut sequencer = self.sequencer.lock();
+        let epoch = sequencer.epoch;
+        (sequencer.advance(&touched, now_ms), epoch)
+    }
+
     /// Begins a new epoch, if `is_due` says so of the begin of the present one. Returns its number.
     pub(crate) fn roll_epoch(&self, now_ms: i64, is_due: impl FnOnce(i64) -> bool) -> Option<u32> {
         let mut sequencer = self.sequencer.lock();

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use bytes::Bytes;
 use hashbrown::HashMap;
 use icecore_model::{BucketStart, CatalogChange, Exemplar, Histogram, Metadata, push_raw_label};
 use icecore_records::delta_totals::{DeltaTotal, SeriesKey, TotalValue};
@@ -34,6 +35,8 @@ pub(crate) struct ReplayedBlock {
     pub(crate) catalog: Vec<CatalogChange>,
     /// How many of the last floats and histograms are running totals.
     pub(crate) totals: (usize, usize),
+    /// Empty where the request had none. They are handed on, the head has no use for them.
+    pub(crate) events: Bytes,
 }
 
 /// Series that a journal block defines, ready to be looked up.
@@ -129,6 +132,7 @@ impl Head {
             touched.totals = totals.len() as u64;
             self.replay_totals(totals, &starts, now_ms);
         }
+        touched.events = !block.events.is_empty() && !covered(FlushUnit::Events);
         self.sequencer.lock().note(epoch, seq, &touched, now_ms);
         samples
     }

@@ -188,7 +188,7 @@ impl Sequencer {
             let open = match unit {
                 FlushUnit::Hour(hour) => self.open_hours.entry(hour).or_insert(fresh),
                 FlushUnit::Catalog => self.open_catalog.get_or_insert(fresh),
-                FlushUnit::Totals => continue,
+                FlushUnit::Totals | FlushUnit::Events => continue,
             };
             open.samples += samples;
             open.last_write_ms = now_ms;

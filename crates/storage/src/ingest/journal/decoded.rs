@@ -57,6 +57,7 @@ fn decode_block(head: &Head, block: &[u8]) -> Result<DecodedBlock, DecodeError> 
     let sections = journal::decode_block_with(block, |number, pairs| {
         series.push(head, number, pairs);
     })?;
+    let mut events = Vec::new();
     let content = &mut decoded.content;
     for section in sections {
         match section {
@@ -74,11 +75,13 @@ fn decode_block(head: &Head, block: &[u8]) -> Result<DecodedBlock, DecodeError> 
             Section::StartTimestamps(entries) => join(&mut content.starts, entries),
             Section::Metadata(entries) => join(&mut content.metadata, entries),
             Section::Catalog(entries) => join(&mut content.catalog, entries),
+            Section::Events(bytes) => join(&mut events, bytes),
             Section::Totals { floats, histograms } => content.totals = (floats, histograms),
             // Definitions went another way; what is unknown is not ours to lose.
             Section::Definitions(_) | Section::Unknown { .. } => decoded.unknown += 1,
         }
     }
+    content.events = events.into();
     Ok(decoded)
 }
 

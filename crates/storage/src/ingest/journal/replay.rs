@@ -58,6 +58,8 @@ pub(crate) struct Recovery {
     pub(crate) unreadable: u64,
     /// Epochs that were not read, because buckets hold all of them.
     pub(crate) passed_over: u64,
+    /// The blocks of events that are in no file, by sequence number.
+    pub(crate) events: Vec<(u64, Bytes)>,
 }
 
 /// Replays the journal into an empty head. `flushed` are hours with the sequence number up to which
@@ -196,6 +198,12 @@ async fn read_cursors(view: &View) -> Result<Cursors> {
             flush_cursor::decode(&value).map_err(corrupt())?,
         );
     }
+    if let Some(value) = view.get(&key::events_sealed()).await? {
+        cursors.insert(
+            FlushUnit::Events,
+            flush_cursor::decode(&value).map_err(corrupt())?,
+        );
+    }
     Ok(cursors)
 }
 
@@ -314,6 +322,10 @@ impl Replay {
         let undefined = block.unknown + self.define(&block) + self.translate(&mut block);
         let cursors = &self.cursors;
         let covered = |unit: FlushUnit| cursors.get(&unit).is_some_and(|cursor| *cursor >= seq);
+        let events = &block.content.events;
+        if !events.is_empty() && !covered(FlushUnit::Events) {
+            self.found.events.push((seq, events.clone()));
+        }
         self.found.samples +=
             self.head
                 .replay(self.epoch, seq, block.content, &covered, self.now_ms);

@@ -8,11 +8,11 @@ use icecore_model::BucketSize;
 use icecore_records::maintenance_job::{self, Job};
 use icecore_records::watermark::Watermark;
 use icecore_records::{
-    Bucket, ParsedKey, bucket_list, delta_totals, epoch_summary, flush_cursor, key, metadata,
-    restore_mark, retired_bucket, tombstones, watermark,
+    Bucket, ParsedKey, bucket_list, delta_totals, epoch_summary, flush_cursor, flush_mark, key,
+    metadata, restore_mark, retired_bucket, tombstones, watermark,
 };
 
-use super::super::overview::scope_of;
+use super::super::overview::{is_of_events, scope_of};
 use super::super::still::{Record, StillView};
 use super::journal::JournalCheck;
 use super::report::{Findings, ProblemKind};
@@ -28,7 +28,7 @@ pub(super) struct GlobalCheck {
     job: Option<Job>,
     found: BTreeSet<Bucket>,
     journal: JournalCheck,
-    /// Cursors with their keys: those of buckets and that of the catalog.
+    /// Cursors with their keys: those of buckets, of the catalog, of totals and of events.
     cursors: BTreeMap<Bytes, (Option<Bucket>, u64)>,
     watermark: Option<Watermark>,
 }
@@ -55,6 +55,10 @@ impl GlobalCheck {
                 self.found.insert(bucket);
                 continue;
             }
+            // Weeks of events are pieces of their own.
+            if is_of_events(segment) {
+                continue;
+            }
             let mut records = view.under(segment).await?;
             while let Some(record) = records.next().await? {
                 self.record(&record);
@@ -78,7 +82,15 @@ impl GlobalCheck {
                 Ok(())
             }
             ParsedKey::FlushCursor { bucket } => self.cursor(record, Some(bucket)),
-            ParsedKey::CatalogCursor | ParsedKey::DeltaTotalsCursor => self.cursor(record, None),
+            ParsedKey::CatalogCursor | ParsedKey::DeltaTotalsCursor | ParsedKey::EventsSealed => {
+                self.cursor(record, None)
+            }
+            ParsedKey::EventMark => {
+                self.findings.counts.cursors += 1;
+                flush_mark::decode(&record.value).map(|mark| {
+                    self.cursors.insert(record.key.clone(), (None, mark.seq));
+                })
+            }
             ParsedKey::DeltaTotals { .. } => delta_totals::decode(&record.value).map(drop),
             ParsedKey::JournalWatermark => {
                 watermark::decode(&record.value).map(|mark| self.watermark = Some(mark))
@@ -116,7 +128,7 @@ impl GlobalCheck {
                         .summary(epoch, &summary, &record.key, &mut self.findings);
                 })
             }
-            // Keys with a bucket have been passed over.
+            // Keys with a bucket or a week have been passed over.
             _ => Ok(()),
         };
         if let Err(cause) = decoded {
@@ -164,9 +176,10 @@ impl GlobalCheck {
             }
             // A larger bucket takes the place of smaller ones in the batch that lists it: a sample
             // of both would be read twice.
-            // Windows hold the time of the samples that they were made of.
-            let is_raw = ladder::is_raw(bucket.size);
-            let around = larger(*bucket).filter(|larger| is_raw && ladder::is_raw(larger.size));
+            // Windows hold the time of the samples that they were made of; remnants that of what
+            // came after them.
+            let is_raw = |b: &Bucket| ladder::is_raw(b.size) && !ladder::is_remnant(b.size);
+            let around = larger(*bucket).filter(|larger| is_raw(bucket) && is_raw(larger));
             let around = around
                 .into_iter()
                 .find(|larger| self.listed.contains(larger));

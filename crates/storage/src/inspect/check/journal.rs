@@ -252,6 +252,7 @@ fn each_entry(section: &Section, mut take: impl FnMut(u32, i64)) {
         Section::Definitions(_)
         | Section::Metadata(_)
         | Section::Catalog(_)
+        | Section::Events(_)
         | Section::Totals { .. }
         | Section::Unknown { .. } => {}
     }

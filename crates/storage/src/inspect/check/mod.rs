@@ -4,17 +4,19 @@
 //! globals: list, journal, cursors, catalog, what lies elsewhere ─► buckets
 //! per bucket, in key order: dictionary ─► forward ─► inverted ─► samples ─► meta
 //!    ─► histograms ─► exemplars ─► (journal) ─► cursor ─► conclude
+//! per week of events: cells, identities
 //! per bucket of windows whose sources are there: made once more ─► compared
 //! ```
 //!
 //! Holds always:
-//! - Globals, and each bucket, are judged on one state of the database.
+//! - Globals, each bucket, and each week of events are judged on one state of the database.
 //! - What a flush has written before its commit is no problem as long as the journal holds it, too.
 //! - A file that is missing counts as lost only after several fresh readers have missed it.
 //!
 //! Elsewhere: what a flush writes in which order (`crate::ingest::flush`).
 
 mod bucket;
+mod events;
 mod globals;
 mod journal;
 mod postings;
@@ -33,7 +35,7 @@ use slatedb::object_store::ObjectStore;
 pub use report::{CheckCounts, CheckReport, Note, PROBLEM_KINDS, Problem, ProblemKind};
 
 use super::Inspector;
-use super::overview::scope_of;
+use super::overview::{is_of_events, scope_of};
 use crate::buckets::ladder;
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
@@ -103,6 +105,17 @@ impl Inspector {
                     let reason = format!("bucket {bucket}: {}", unreadable(error)?);
                     all.problem(ProblemKind::Store, &prefix, reason);
                 }
+            }
+        }
+        let mut weeks = self.reader.segments();
+        weeks.retain(|segment| is_of_events(segment));
+        for week in weeks {
+            let checked = self
+                .attempt(async |view| events::check(view, &week, options.problems_max).await)
+                .await;
+            match checked {
+                Ok(findings) => all.join(findings),
+                Err(error) => all.problem(ProblemKind::Store, &week, unreadable(error)?),
             }
         }
         for bucket in buckets.into_iter().filter(|b| !ladder::is_raw(b.size)) {

@@ -137,6 +137,8 @@ pub struct CheckCounts {
     pub metadata: u64,
     /// Records of the catalog besides metadata.
     pub catalog_records: u64,
+    pub event_cells: u64,
+    pub event_identities: u64,
     /// Records of buckets that larger ones have replaced; they wait to be dropped.
     pub retired_records: u64,
     /// Records of buckets that a job is making, or has left behind.
@@ -174,6 +176,8 @@ impl CheckCounts {
             cursors,
             metadata,
             catalog_records,
+            event_cells,
+            event_identities,
             retired_records,
             unfinished_records,
         } = other;
@@ -196,6 +200,8 @@ impl CheckCounts {
         self.cursors += cursors;
         self.metadata += metadata;
         self.catalog_records += catalog_records;
+        self.event_cells += event_cells;
+        self.event_identities += event_identities;
         self.retired_records += retired_records;
         self.unfinished_records += unfinished_records;
     }

@@ -33,6 +33,7 @@ const CONCURRENT_SCANS: usize = 8;
 const COLUMNS_BYTES_MAX: usize = 64 << 20;
 
 /// A record of a source.
+#[derive(Clone)]
 pub(super) struct SourceRecord {
     pub(super) source: usize,
     pub(super) id: SeriesId,

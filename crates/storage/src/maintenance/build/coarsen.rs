@@ -9,15 +9,16 @@
 //!
 //! Elsewhere: how a bucket is built (`super::job`), what is coarsened and when
 //! (`crate::maintenance::plan`), what becomes of the sources (`crate::maintenance::retire`),
-//! buckets that overlap (`super::mend`).
+//! buckets that overlap (`super::repair`).
 
 use std::sync::Arc;
 
 use icecore_records::Bucket;
 
 use super::super::pace::Watch;
-use super::job::{self, Outcome};
-use super::{clean_bucket, commit, sources};
+use super::job::{self, Outcome, Product};
+use super::{commit, hold, sources};
+use crate::buckets::levels::Listed;
 use crate::error::Result;
 use crate::maintenance::Maintenance;
 
@@ -40,28 +41,9 @@ pub(crate) async fn coarsen_until(
     writes_max: Option<u64>,
 ) -> Result<Outcome> {
     let sorted = sources::check(target, sources)?;
-    // What was deleted does not come along.
-    for source in &sorted {
-        clean_bucket(maintenance, *source, watch).await?;
-    }
-    let _held = {
-        let turn = maintenance.ingest.hold().turn().await;
-        let frozen = maintenance.ingest.lock_flushes().await;
-        check_listed(maintenance, target, &sorted).map_err(|reason| watch.stale(reason))?;
-        turn.begin(target, &frozen)?
-    };
-    job::build(maintenance, target, &sorted, None, watch, writes_max).await
-}
-
-/// Whether a target can be built from these sources now. Says why not.
-fn check_listed(
-    maintenance: &Maintenance,
-    target: Bucket,
-    sources: &[Bucket],
-) -> Result<(), String> {
-    if maintenance.buckets.retired().contains_key(&target) {
-        return Err(format!("{target} has been built before"));
-    }
-    commit::check_window(&maintenance.buckets.listed(), target, sources)?;
-    sources::check_tombstones(maintenance.buckets.tombstones(), sources)
+    hold::clean(maintenance, &sorted, watch).await?;
+    let check = |levels: &Listed| commit::check_window(levels.raw(), target, &sorted);
+    let _held = hold::hold(maintenance, target, &sorted, watch, check).await?;
+    let product = (Product::Samples, None);
+    job::build(maintenance, target, &sorted, product, watch, writes_max).await
 }

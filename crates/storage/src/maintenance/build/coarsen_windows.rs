@@ -10,13 +10,12 @@
 
 use std::sync::Arc;
 
-use icecore_records::Bucket;
-
 use super::super::pace::Watch;
 use super::super::retention::LargerPlan;
-use super::job::{self, Outcome};
+use super::job::{self, Outcome, Product};
 use super::windows::RollUp;
-use super::{clean_bucket, sources};
+use super::{hold, sources};
+use crate::buckets::levels::Listed;
 use crate::error::Result;
 use crate::maintenance::Maintenance;
 
@@ -38,16 +37,9 @@ pub(crate) async fn coarsen_windows_until(
 ) -> Result<Outcome> {
     let target = plan.target;
     let sorted = sources::check_windows(target, &plan.sources)?;
-    // What was deleted does not come along.
-    for source in &sorted {
-        clean_bucket(maintenance, *source, watch).await?;
-    }
-    let _held = {
-        let turn = maintenance.ingest.hold().turn().await;
-        let frozen = maintenance.ingest.lock_flushes().await;
-        check_listed(maintenance, target, &sorted).map_err(|reason| watch.stale(reason))?;
-        turn.begin(target, &frozen)?
-    };
+    hold::clean(maintenance, &sorted, watch).await?;
+    let check = |levels: &Listed| levels.coarsened(target, &sorted).map(drop);
+    let _held = hold::hold(maintenance, target, &sorted, watch, check).await?;
     maintenance
         .context
         .pauses
@@ -60,24 +52,6 @@ pub(crate) async fn coarsen_windows_until(
         left_out: 0,
         coarsens: true,
     };
-    let roll_up = Some((roll_up, None));
-    job::build(maintenance, target, &sorted, roll_up, watch, writes_max).await
-}
-
-/// Whether a target can be built from these sources now. Says why not.
-fn check_listed(
-    maintenance: &Maintenance,
-    target: Bucket,
-    sources: &[Bucket],
-) -> Result<(), String> {
-    let retired = maintenance.buckets.retired();
-    if retired.contains_key(&target) {
-        return Err(format!("{target} was retired and is not dropped yet"));
-    }
-    let levels = maintenance.buckets.levels();
-    if levels.contains(target) {
-        return Err(format!("{target} has been built"));
-    }
-    levels.coarsened(target, sources)?;
-    sources::check_tombstones(maintenance.buckets.tombstones(), sources)
+    let product = (Product::Windows(roll_up), None);
+    job::build(maintenance, target, &sorted, product, watch, writes_max).await
 }

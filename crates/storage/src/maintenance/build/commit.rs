@@ -17,6 +17,7 @@ use icecore_records::{Bucket, SeriesId, key};
 use slatedb::WriteBatch;
 
 use super::super::pace::Watch;
+use super::job::Product;
 use super::sources::{check_complete, check_tombstones, read_meta};
 use super::windows::RollUp;
 use super::writer::JobWriter;
@@ -29,10 +30,10 @@ use crate::maintenance::Maintenance;
 pub(super) async fn commit(
     maintenance: &Maintenance,
     watch: &Watch,
-    roll_up: Option<RollUp>,
+    product: Product<'_>,
     writer: &mut JobWriter<'_>,
 ) -> Result<()> {
-    let _no_flush = maintenance.ingest.lock_flushes().await;
+    let frozen = maintenance.ingest.lock_flushes().await;
     let view = maintenance.context.engine.live_view();
     let job = &writer.job;
     let target = job.target;
@@ -46,6 +47,15 @@ pub(super) async fn commit(
         }
     }
     let mut listed = stored_list(&view).await?;
+    let roll_up = match product {
+        Product::Samples => None,
+        Product::Windows(roll_up) => Some(roll_up),
+        Product::Remnant(remnant) => {
+            return remnant
+                .commit(maintenance, watch, &frozen, &listed, writer)
+                .await;
+        }
+    };
     let sources: Vec<Bucket> = job.sources.iter().map(|source| source.bucket).collect();
     let checked = match roll_up {
         Some(roll_up) => check_rolled(maintenance, &listed, roll_up, &sources),
@@ -151,7 +161,11 @@ pub(super) async fn committed(
         .await
 }
 
-fn meta_of(job: &Job, roll_up: Option<RollUp>, facts: Option<RolledBucket>) -> BucketMeta {
+pub(super) fn meta_of(
+    job: &Job,
+    roll_up: Option<RollUp>,
+    facts: Option<RolledBucket>,
+) -> BucketMeta {
     let counts: &Counts = &job.counts;
     let (first, last) = if counts.min_timestamp_ms <= counts.max_timestamp_ms {
         (counts.min_timestamp_ms, counts.max_timestamp_ms)

@@ -27,9 +27,11 @@ use super::super::retire::{empty_buckets, segments_of};
 use super::commit;
 use super::empty::is_empty;
 use super::phases::{Build, BuildError};
+use super::remnant::Remnant;
 use super::series_map::UnsortedRun;
 use super::sources::{Source, read_sources};
 use super::windows::{RollUp, SeriesFilter};
+use super::write_limit::WriteLimit;
 use super::writer::JobWriter;
 use crate::error::{Error, Result};
 use crate::maintenance::Maintenance;
@@ -54,37 +56,74 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
+/// What a job makes of its sources.
+#[derive(Clone, Copy)]
+pub(super) enum Product<'p> {
+    /// The same samples in a larger bucket.
+    Samples,
+    Windows(RollUp),
+    /// The samples of some series, which outlive the others.
+    Remnant(Remnant<'p>),
+}
+
+impl Product<'_> {
+    pub(super) fn roll_up(self) -> Option<RollUp> {
+        match self {
+            Self::Windows(roll_up) => Some(roll_up),
+            Self::Samples | Self::Remnant(_) => None,
+        }
+    }
+
+    /// As the job record has it.
+    fn kind(self) -> JobKind {
+        match self {
+            Self::Samples => JobKind::Coarsen,
+            Self::Windows(roll_up) => roll_up.kind(),
+            Self::Remnant(remnant) => JobKind::Remnant {
+                left_out: remnant.left_out,
+            },
+        }
+    }
+
+    fn done(self) -> &'static str {
+        match self {
+            Self::Windows(roll_up) if !roll_up.coarsens => "buckets rolled up",
+            Self::Samples | Self::Windows(_) => "buckets coarsened",
+            Self::Remnant(_) => "raw buckets culled, except for series that are kept for longer",
+        }
+    }
+}
+
 /// Builds `target` out of sources, which are sorted and stand still, and commits it. With
 /// `writes_max` it is interrupted when it wants to write more often than that.
 pub(super) async fn build(
     maintenance: &Arc<Maintenance>,
     target: Bucket,
     sorted: &[Bucket],
-    roll_up: Option<(RollUp, Option<SeriesFilter>)>,
+    (product, filter): (Product<'_>, Option<SeriesFilter>),
     watch: &Watch,
     writes_max: Option<u64>,
 ) -> Result<Outcome> {
     let started = std::time::Instant::now();
-    let (mut roll_up, filter) = roll_up.unzip();
-    let mut filter = filter.flatten();
+    let (mut product, mut filter) = (product, filter);
     let view = maintenance.context.engine.live_view();
     let mut sources = read_sources(&view, sorted).await?;
-    if let Some(roll_up) = &mut roll_up
+    if let Product::Windows(roll_up) = &mut product
         && is_empty(maintenance, watch, *roll_up, &sources).await?
     {
-        let nothing = SeriesFilter::nothing(roll_up.resolution);
+        let nothing = SeriesFilter::Nothing;
         roll_up.left_out = nothing.hash();
         filter = Some(nothing);
     }
     let filter = filter.map(Arc::new);
-    let kind = roll_up.map_or(JobKind::Coarsen, |roll_up| roll_up.kind());
+    let kind = product.kind();
     let (job, resumed) = job_for(maintenance, target, kind, &sources).await?;
     let mut build = Build {
         maintenance,
         watch,
-        roll_up,
+        roll_up: product.roll_up(),
         filter,
-        writer: JobWriter::new(maintenance, watch, job, writes_max),
+        writer: JobWriter::new(maintenance, watch, job, WriteLimit::new(writes_max)),
     };
     let mut resumed = resumed;
     if !resumed {
@@ -107,7 +146,7 @@ pub(super) async fn build(
         build.begin().await?;
         resumed = false;
     }
-    commit::commit(maintenance, watch, roll_up, &mut build.writer).await?;
+    commit::commit(maintenance, watch, product, &mut build.writer).await?;
     let counts = &build.writer.job.counts;
     let outcome = Outcome {
         sources: sorted.len(),
@@ -129,10 +168,7 @@ pub(super) async fn build(
         seconds = outcome.seconds,
         resumed,
         "{}",
-        match roll_up {
-            Some(roll_up) if !roll_up.coarsens => "buckets rolled up",
-            _ => "buckets coarsened",
-        }
+        product.done()
     );
     Ok(outcome)
 }

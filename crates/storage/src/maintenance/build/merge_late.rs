@@ -2,13 +2,17 @@
 //!
 //! ```text
 //! hold back ─► series map of all ─► batches of series, one write each:
-//!     windows of every level merged and put, the samples deleted ─► commit: overlays retired
+//!     windows of every level merged and put, remnants completed, the samples deleted
+//!     ─► commit: overlays retired
 //! ```
 //!
 //! Holds always:
 //! - A batch is one write: new series with their index, windows, BucketMetas, and the deletion of
 //!   the samples. So a sample is in an overlay or in its windows, never in both, and not in the
 //!   windows of one level only. A repeat finds less to do; it may be cut anywhere.
+//! - A remnant gets what came late of the series that it has, in the same write, so that it still
+//!   has all of them. Other series are in windows alone, also those that would be in none: a
+//!   remnant that has some samples of a series has to have all.
 //! - Readers merge what is left of overlays in the same way: an answer is the same before,
 //!   meanwhile and afterwards.
 //! - Flushes and deletions of the window wait, and the head has nothing of the hours of the
@@ -26,18 +30,20 @@ use slatedb::WriteBatch;
 use tracing::info;
 
 use super::super::pace::Watch;
-use super::super::retention::{MergePlan, targets_of};
-use super::clean_bucket;
-use super::mend::map_series;
+use super::super::retention::{MergePlan, remnants_of, targets_of};
+use super::hold;
+use super::repair::map_series;
 use super::series_map::SeriesMap;
-use super::sources::{Source, read_meta, read_sources};
+use super::sources::{Source, check_tombstones, read_meta, read_sources};
 use super::windows::SeriesFilter;
+use super::write_limit::WriteLimit;
 use crate::buckets::{put_list, stored_list};
 use crate::error::{Error, Result};
+use crate::failpoint;
 use crate::maintenance::Maintenance;
 use crate::slate::read_view::View;
 use read::{ChunkReader, OverlaySeries};
-use series::{Target, Writes};
+use series::{MergeTargets, RemnantTarget, Target, Writes};
 
 /// Series that are merged by one write, at most.
 const BATCH_SERIES: usize = 256;
@@ -62,20 +68,19 @@ pub(crate) async fn merge_late_until(
     writes_max: Option<u64>,
 ) -> Result<u64> {
     let started = Instant::now();
-    for bucket in plan.overlays.iter().chain(&plan.targets) {
-        clean_bucket(maintenance, *bucket, watch).await?;
-    }
+    let all: Vec<Bucket> = plan.all().collect();
+    hold::clean(maintenance, &all, watch).await?;
     maintenance.context.pauses.pass("merge.planned").await;
     let _held = {
         let turn = maintenance.ingest.hold().turn().await;
         let frozen = maintenance.ingest.lock_flushes().await;
         check(maintenance, plan).map_err(|reason| watch.stale(reason))?;
-        let held = turn.begin(plan.around, &frozen)?;
+        let held = turn.begin(plan.outermost(), &frozen)?;
         maintenance.buckets.begin_merge();
         held
     };
+    maintenance.context.pauses.pass("merge.held").await;
     let view = maintenance.context.engine.live_view();
-    let all: Vec<Bucket> = plan.overlays.iter().chain(&plan.targets).copied().collect();
     let mut sources = read_sources(&view, &all).await?;
     let map = map_series(maintenance, watch, &mut sources).await?;
     let mut merging = Merging {
@@ -83,10 +88,12 @@ pub(crate) async fn merge_late_until(
         watch,
         plan,
         targets: targets(maintenance, plan, &sources)?,
+        remnants: remnants(plan, &sources),
+        longer: Arc::new(SeriesFilter::longer(maintenance.retention.policy())),
         sources: &sources,
         buckets: all.into(),
         series: 0,
-        writes_left: writes_max,
+        limit: WriteLimit::new(writes_max),
     };
     merging.run(&view, &map).await?;
     merging.commit(&view).await?;
@@ -103,14 +110,15 @@ fn check(maintenance: &Maintenance, plan: &MergePlan) -> Result<(), String> {
     if targets_of(&gone, &plan.overlays) != plan.targets || !gone.contains(&plan.around) {
         return Err(format!("windows in {} are not as they were", plan.around));
     }
+    if remnants_of(&listed, &plan.overlays) != plan.remnants {
+        return Err(format!("remnants in {} are not as they were", plan.around));
+    }
     let is_unknown = |overlay: &&Bucket| !listed.overlays().contains(overlay);
     if let Some(overlay) = plan.overlays.iter().find(is_unknown) {
         return Err(format!("{overlay} is no longer listed"));
     }
-    let mut all = plan.overlays.iter().chain(&plan.targets);
-    if let Some(bucket) = all.find(|b| maintenance.buckets.tombstones().of(**b).is_some()) {
-        return Err(format!("something was deleted from {bucket} just now"));
-    }
+    let all: Vec<Bucket> = plan.all().collect();
+    check_tombstones(maintenance.buckets.tombstones(), &all)?;
     // A flush that was cut off may have left some of it in an overlay.
     let open = maintenance.ingest.head().open_hours();
     let in_overlays = |time_ms: i64| plan.overlays.iter().any(|o| o.contains(time_ms));
@@ -123,6 +131,7 @@ fn check(maintenance: &Maintenance, plan: &MergePlan) -> Result<(), String> {
 fn targets(maintenance: &Maintenance, plan: &MergePlan, sources: &[Source]) -> Result<Vec<Target>> {
     let policy = maintenance.retention.policy();
     let of_windows = sources.iter().enumerate().skip(plan.overlays.len());
+    let of_windows = of_windows.take(plan.targets.len());
     let target = |(at, source): (usize, &Source)| {
         let resolution = source.meta.resolution().filter(|of| !of.is_raw());
         let resolution = resolution.ok_or_else(|| {
@@ -135,24 +144,37 @@ fn targets(maintenance: &Maintenance, plan: &MergePlan, sources: &[Source]) -> R
     of_windows.map(target).collect()
 }
 
+fn remnants(plan: &MergePlan, sources: &[Source]) -> Vec<RemnantTarget> {
+    let first = plan.overlays.len() + plan.targets.len();
+    let of_remnants = sources.iter().enumerate().skip(first);
+    let target = |(at, source): (usize, &Source)| RemnantTarget {
+        at,
+        bucket: source.bucket,
+        meta: source.meta.clone(),
+    };
+    of_remnants.map(target).collect()
+}
+
 struct Merging<'m> {
     maintenance: &'m Arc<Maintenance>,
     watch: &'m Watch,
     plan: &'m MergePlan,
-    /// The overlays, and then the buckets of windows.
+    /// The overlays, and then the buckets of windows, and then remnants.
     sources: &'m [Source],
     buckets: Arc<[Bucket]>,
     targets: Vec<Target>,
+    remnants: Vec<RemnantTarget>,
+    /// Series that keep raw samples for longer than others.
+    longer: Arc<SeriesFilter>,
     /// Series that had something.
     series: u64,
-    /// How many writes are let through before it is interrupted, for tests.
-    writes_left: Option<u64>,
+    limit: WriteLimit,
 }
 
 impl Merging<'_> {
     async fn run(&mut self, view: &View, map: &SeriesMap) -> Result<()> {
         let series = self.series_of_overlays(map);
-        let ids: Vec<HashMap<u32, u32>> = self.ids_in_targets(map, &series);
+        let ids = self.ids_in_targets(map, &series);
         let (mut done, total) = (0, series.len() as u64);
         let series: Vec<OverlaySeries> = series.into_iter().collect();
         let batch_max = self.maintenance.context.options.head.flush_batch_records;
@@ -160,14 +182,19 @@ impl Merging<'_> {
             let reader = ChunkReader {
                 view,
                 sources: self.sources,
-                overlays: self.plan.overlays.len(),
+                windows: self.plan.overlays.len()..self.plan.overlays.len() + self.targets.len(),
                 concurrent_gets: self.maintenance.context.options.read.concurrent_gets,
             };
-            let (chunk, bytes) = reader.read(some, &self.targets, &ids).await?;
+            let (chunk, bytes) = reader.read(some, &ids).await?;
             self.watch.read(bytes).await?;
-            let (buckets, targets) = (Arc::clone(&self.buckets), self.targets.clone());
+            let buckets = Arc::clone(&self.buckets);
+            let into = MergeTargets {
+                windows: self.targets.clone(),
+                remnants: self.remnants.clone(),
+                longer: Arc::clone(&self.longer),
+            };
             let overlays = self.plan.overlays.len();
-            let work = move || chunk.merge(&buckets, overlays, targets);
+            let work = move || chunk.merge(&buckets, overlays, into);
             let writes = self.maintenance.context.job_pool.run(work).await??;
             done += some.len() as u64;
             let bytes = self.write(writes).await?;
@@ -195,18 +222,22 @@ impl Merging<'_> {
         found
     }
 
-    /// For each target the ids that it has for these series.
+    /// For each bucket that is merged into, its place among the sources and the ids that it has for
+    /// these series: those of windows first.
     fn ids_in_targets(
         &self,
         map: &SeriesMap,
         series: &BTreeMap<u32, Vec<(usize, u32)>>,
-    ) -> Vec<HashMap<u32, u32>> {
-        let of_target = |target: &Target| {
-            let ids = 0..target.meta.next_series_id;
-            let ids = ids.filter_map(|id| Some((map.new_id(target.at, id)?, id)));
-            ids.filter(|(new, _)| series.contains_key(new)).collect()
+    ) -> Vec<(usize, HashMap<u32, u32>)> {
+        let sources = self.sources.iter().enumerate();
+        let of_target = |(at, source): (usize, &Source)| {
+            let ids = 0..source.meta.next_series_id;
+            let ids = ids.filter_map(|id| Some((map.new_id(at, id)?, id)));
+            let ids = ids.filter(|(new, _)| series.contains_key(new)).collect();
+            (at, ids)
         };
-        self.targets.iter().map(of_target).collect()
+        let targets = sources.skip(self.plan.overlays.len());
+        targets.map(of_target).collect()
     }
 
     /// Writes what became of a batch. Returns how many bytes that are.
@@ -230,32 +261,26 @@ impl Merging<'_> {
             batch.delete(key);
         }
         self.targets = writes.targets;
-        for target in &self.targets {
-            let meta = bucket_meta::encode(&target.meta).into();
-            batch.put_bytes(key::bucket_meta(target.bucket()), meta);
+        self.remnants = writes.remnants;
+        let targets = self.targets.iter().map(|t| (t.bucket(), &t.meta));
+        let remnants = self.remnants.iter().map(|r| (r.bucket, &r.meta));
+        for (bucket, meta) in targets.chain(remnants) {
+            let meta = bucket_meta::encode(meta).into();
+            batch.put_bytes(key::bucket_meta(bucket), meta);
         }
-        self.may_write()?;
+        self.limit.take()?;
         let cache = self.maintenance.buckets.cache();
         for bucket in self.buckets.iter() {
             cache.begin_change(*bucket);
         }
+        failpoint::pass("merge.write");
         let written = self.maintenance.context.engine.db().write(batch).await;
         written.map_err(Error::store(MERGING))?;
+        failpoint::pass("merge.written");
         for bucket in self.buckets.iter() {
             cache.end_change(*bucket);
         }
         Ok(bytes)
-    }
-
-    fn may_write(&mut self) -> Result<()> {
-        match &mut self.writes_left {
-            Some(0) => Err(Error::Unavailable("the job was interrupted".into())),
-            Some(left) => {
-                *left -= 1;
-                Ok(())
-            }
-            None => Ok(()),
-        }
     }
 
     /// Nothing is left in the overlays: from here on they are not listed any more.
@@ -275,11 +300,12 @@ impl Merging<'_> {
                 return Err(self.watch.stale(format!("{overlay} is no longer listed")));
             }
         }
-        self.may_write()?;
+        self.limit.take()?;
         let now_ms = maintenance.context.clock.now_ms();
         let mut batch = WriteBatch::new();
         put_list(&mut batch, &listed, overlays, now_ms);
         let failed = || Error::store(MERGING);
+        failpoint::pass("merge.write");
         let written = maintenance.context.engine.db().write(batch).await;
         let written = written.map(drop).map_err(failed());
         let fail = |reason: &str| maintenance.ingest.journal().fail(reason);
@@ -287,6 +313,7 @@ impl Merging<'_> {
             .buckets
             .committed(written, None, overlays, now_ms, fail)
             .await?;
+        failpoint::pass("merge.committed");
         maintenance
             .context
             .engine

@@ -6,7 +6,8 @@
 //! coarsen     buckets of a window ─► one larger bucket      job record, resumed where it was cut
 //!             of samples, or with the same windows
 //! roll up     samples, or finer windows ─► windows          the same, and the sources stay
-//! mend        a bucket inside another ─► the larger one     in place, under a hold
+//! remnant     some series of a window ─► their samples      the same, and the rest is culled
+//! repair      a bucket inside another ─► the larger one     in place, under a hold
 //! merge late  overlays ─► windows whose sources are gone   in place, under a hold
 //! fold        late parts of records ─► their columns        in place, step by step
 //! clean       records ─► without what was deleted           in place, step by step
@@ -26,13 +27,15 @@ mod coarsen_windows;
 mod commit;
 mod empty;
 mod fold;
+mod hold;
 mod in_place;
 mod index;
 mod job;
-mod mend;
 mod merge_late;
 mod phases;
 mod recompute;
+mod remnant;
+mod repair;
 mod roll_up;
 mod samples;
 mod series;
@@ -40,6 +43,7 @@ mod series_map;
 mod sources;
 mod verify;
 mod windows;
+mod write_limit;
 mod writer;
 
 pub(crate) use clean::{clean_all, clean_bucket};
@@ -57,13 +61,16 @@ pub(crate) use job::Outcome;
 #[cfg(feature = "testing")]
 pub use job::Outcome;
 pub(crate) use job::stored_job;
-pub(crate) use mend::mend;
-#[cfg(feature = "testing")]
-pub(crate) use mend::mend_until;
 pub(crate) use merge_late::merge_late;
 #[cfg(feature = "testing")]
 pub(crate) use merge_late::merge_late_until;
 pub(crate) use recompute::{WindowComparison, compare_windows};
+pub(crate) use remnant::build_remnant;
+#[cfg(feature = "testing")]
+pub(crate) use remnant::build_remnant_until;
+pub(crate) use repair::repair;
+#[cfg(feature = "testing")]
+pub(crate) use repair::repair_until;
 pub(crate) use roll_up::roll_up;
 #[cfg(feature = "testing")]
 pub(crate) use roll_up::roll_up_until;

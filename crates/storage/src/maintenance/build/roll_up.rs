@@ -13,13 +13,12 @@
 
 use std::sync::Arc;
 
-use icecore_records::Bucket;
-
 use super::super::pace::Watch;
 use super::super::retention::RollUpPlan;
-use super::job::{self, Outcome};
+use super::job::{self, Outcome, Product};
 use super::windows::{RollUp, SeriesFilter};
-use super::{clean_bucket, sources};
+use super::{hold, sources};
+use crate::buckets::levels::Listed;
 use crate::error::Result;
 use crate::maintenance::Maintenance;
 
@@ -41,17 +40,10 @@ pub(crate) async fn roll_up_until(
 ) -> Result<Outcome> {
     let target = plan.target;
     let sorted = sources::check_windows(target, &plan.sources)?;
-    // What was deleted does not come along.
-    for source in &sorted {
-        clean_bucket(maintenance, *source, watch).await?;
-    }
+    hold::clean(maintenance, &sorted, watch).await?;
     maintenance.context.pauses.pass("roll_up.planned").await;
-    let _held = {
-        let turn = maintenance.ingest.hold().turn().await;
-        let frozen = maintenance.ingest.lock_flushes().await;
-        check_listed(maintenance, target, &sorted).map_err(|reason| watch.stale(reason))?;
-        turn.begin(target, &frozen)?
-    };
+    let check = |levels: &Listed| sources::check_complete(levels, target, &sorted);
+    let _held = hold::hold(maintenance, target, &sorted, watch, check).await?;
     maintenance.context.pauses.pass("roll_up.held").await;
     let filter = SeriesFilter::new(maintenance.retention.policy(), plan.resolution);
     let roll_up = RollUp {
@@ -65,27 +57,9 @@ pub(crate) async fn roll_up_until(
         maintenance,
         target,
         &sorted,
-        Some((roll_up, filter)),
+        (Product::Windows(roll_up), filter),
         watch,
         writes_max,
     )
     .await
-}
-
-/// Whether a target can be built from these sources now. Says why not.
-fn check_listed(
-    maintenance: &Maintenance,
-    target: Bucket,
-    sources: &[Bucket],
-) -> Result<(), String> {
-    let retired = maintenance.buckets.retired();
-    if retired.contains_key(&target) {
-        return Err(format!("{target} was retired and is not dropped yet"));
-    }
-    let levels = maintenance.buckets.levels();
-    if levels.contains(target) {
-        return Err(format!("{target} has been built"));
-    }
-    sources::check_complete(&levels, target, sources)?;
-    sources::check_tombstones(maintenance.buckets.tombstones(), sources)
 }

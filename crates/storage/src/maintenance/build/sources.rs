@@ -62,20 +62,35 @@ impl Source {
 
 /// Refuses buckets that cannot become the target; returns them sorted by time.
 pub(super) fn check(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bucket>> {
-    let refuse = |why: &str| {
-        Err(Error::Invalid(
-            format!("{target} cannot be built: {why}").into(),
-        ))
-    };
-    if !ladder::is_target(target.size)
-        || target.size.bucket_of(target.start_ms()) != Some(target.start)
-    {
-        return refuse("it is not a window of 2, 4, 8, 16, 64 or 256 hours");
+    if !ladder::is_target(target.size) || !is_aligned(target) {
+        return refuse(target, "it is not a window of 2, 4, 8, 16, 64 or 256 hours");
     }
+    check_inside(target, sources)
+}
+
+/// The same for a remnant.
+pub(super) fn check_remnant(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bucket>> {
+    if !ladder::is_remnant(target.size) || !is_aligned(target) {
+        return refuse(target, "it has not the size of remnants");
+    }
+    check_inside(target, sources)
+}
+
+fn refuse<T>(target: Bucket, why: &str) -> Result<T> {
+    let reason = format!("{target} cannot be built: {why}");
+    Err(Error::Invalid(reason.into()))
+}
+
+fn is_aligned(target: Bucket) -> bool {
+    target.size.bucket_of(target.start_ms()) == Some(target.start)
+}
+
+/// Refuses sources that do not lie in a target, or overlap.
+fn check_inside(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bucket>> {
     let mut sorted = sources.to_vec();
     sorted.sort_unstable_by_key(|source| (source.start, source.size));
     if sorted.is_empty() {
-        return refuse("there is nothing to build it from");
+        return refuse(target, "there is nothing to build it from");
     }
     let inside = |source: &Bucket| {
         source.size < target.size
@@ -83,10 +98,10 @@ pub(super) fn check(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bucket>> {
             && source.end_ms() <= target.end_ms()
     };
     if !sorted.iter().all(inside) {
-        return refuse("a source is not inside its window");
+        return refuse(target, "a source is not inside its window");
     }
     if sorted.windows(2).any(|w| w[0].end_ms() > w[1].start_ms()) {
-        return refuse("its sources overlap");
+        return refuse(target, "its sources overlap");
     }
     Ok(sorted)
 }
@@ -111,9 +126,7 @@ pub(super) fn check_windows(target: Bucket, sources: &[Bucket]) -> Result<Vec<Bu
         None
     };
     match wrong {
-        Some(why) => Err(Error::Invalid(
-            format!("{target} cannot be built: {why}").into(),
-        )),
+        Some(why) => refuse(target, why),
         None => Ok(sorted),
     }
 }
@@ -269,6 +282,19 @@ mod tests {
             (bucket(6, 0), &[bucket(1, 0)]),
         ] {
             assert!(check(target, sources).is_err(), "{target} {sources:?}");
+        }
+        let remnant = bucket(10, 30_720);
+        let sources = [bucket(9, 46_080), bucket(1, 30_720)];
+        let sorted = check_remnant(remnant, &sources).unwrap();
+        assert_eq!(sorted, [sources[1], sources[0]]);
+        assert!(check(remnant, &sources).is_err());
+        for (target, sources) in [
+            (remnant, &[][..]),
+            (remnant, &[bucket(1, 0)]),
+            (bucket(10, 60), &[bucket(1, 60)]),
+            (bucket(9, 46_080), &[bucket(1, 46_080)]),
+        ] {
+            assert!(check_remnant(target, sources).is_err(), "{target}");
         }
     }
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_model::retention::RetentionPolicy;
+use icecore_model::retention::{RetentionClass, RetentionPolicy};
 use icecore_model::rollup::{
     HistogramWindow, Resolution, SeriesWindows, Window, WindowFields, last_histogram_positions,
     last_positions, roll_up, roll_up_histogram_windows, roll_up_histograms, roll_up_windows,
@@ -39,15 +39,17 @@ pub(super) struct RollUp {
     pub(super) coarsens: bool,
 }
 
-/// Which series a level has.
-pub(super) struct SeriesFilter {
-    /// `None`: it has no series.
-    policy: Option<Arc<RetentionPolicy>>,
-    resolution: Resolution,
+/// Which series a bucket has.
+pub(super) enum SeriesFilter {
+    /// Those that a level has.
+    Level(Arc<RetentionPolicy>, Resolution),
+    /// Those whose raw samples are kept for longer than those of others.
+    Longer(Arc<RetentionPolicy>),
+    Nothing,
 }
 
 impl SeriesFilter {
-    /// `None`: it has all of them.
+    /// Of a level. `None`: it has all of them.
     pub(super) fn new(
         policy: Option<Arc<RetentionPolicy>>,
         resolution: Resolution,
@@ -57,30 +59,40 @@ impl SeriesFilter {
         let is_named = policy.level(resolution).is_some();
         let mut classes = policy.classes();
         let leaves_out = is_named && classes.any(|class| !policy.reaches(class, resolution));
-        let policy = Some(policy);
-        leaves_out.then_some(Self { policy, resolution })
+        leaves_out.then_some(Self::Level(policy, resolution))
     }
 
-    /// Of a bucket that has no series.
-    pub(super) fn nothing(resolution: Resolution) -> Self {
-        let policy = None;
-        Self { policy, resolution }
+    /// Of a remnant.
+    pub(super) fn longer(policy: Option<Arc<RetentionPolicy>>) -> Self {
+        policy.map_or(Self::Nothing, Self::Longer)
     }
 
     pub(super) fn has(&self, labels: &Labels) -> bool {
-        let policy = self.policy.as_ref();
-        policy.is_some_and(|policy| policy.reaches(policy.class_of(labels), self.resolution))
+        match self {
+            Self::Level(policy, _) | Self::Longer(policy) => {
+                self.has_class(policy, policy.class_of(labels))
+            }
+            Self::Nothing => false,
+        }
+    }
+
+    fn has_class(&self, policy: &RetentionPolicy, class: RetentionClass) -> bool {
+        match self {
+            Self::Level(_, resolution) => policy.reaches(class, *resolution),
+            Self::Longer(_) => policy.outlives(class, Resolution::RAW),
+            Self::Nothing => false,
+        }
     }
 
     /// Stands for what is left out.
     pub(super) fn hash(&self) -> u64 {
-        let Some(policy) = &self.policy else {
+        let (Self::Level(policy, _) | Self::Longer(policy)) = self else {
             return u64::MAX;
         };
         let classes = policy.classes().skip(1);
         let of = policy.overrides().iter().zip(classes);
         let of = of.map(|(series, class)| {
-            let is_left_out = !policy.reaches(class, self.resolution);
+            let is_left_out = !self.has_class(policy, class);
             format!("{series} {is_left_out}\n")
         });
         xxh3_64(of.collect::<String>().as_bytes())

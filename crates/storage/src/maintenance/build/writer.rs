@@ -11,6 +11,7 @@ use icecore_records::maintenance_job::{self, Job, Phase};
 use slatedb::WriteBatch;
 
 use super::super::pace::Watch;
+use super::write_limit::WriteLimit;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::maintenance::Maintenance;
@@ -31,8 +32,7 @@ pub(super) struct JobWriter<'j> {
     batch_bytes: usize,
     since_wal_flush: usize,
     since_memtable_flush: usize,
-    /// How many writes are let through before the job is interrupted, for tests.
-    writes_left: Option<u64>,
+    pub(super) limit: WriteLimit,
 }
 
 impl<'j> JobWriter<'j> {
@@ -40,7 +40,7 @@ impl<'j> JobWriter<'j> {
         maintenance: &'j Maintenance,
         watch: &'j Watch,
         job: Job,
-        writes_left: Option<u64>,
+        limit: WriteLimit,
     ) -> Self {
         Self {
             maintenance,
@@ -51,7 +51,7 @@ impl<'j> JobWriter<'j> {
             batch_bytes: 0,
             since_wal_flush: 0,
             since_memtable_flush: 0,
-            writes_left,
+            limit,
         }
     }
 
@@ -108,11 +108,7 @@ impl<'j> JobWriter<'j> {
 
     /// Writes one batch as it is.
     pub(super) async fn write(&mut self, batch: WriteBatch) -> Result<()> {
-        match &mut self.writes_left {
-            Some(0) => return Err(Error::Unavailable("the job was interrupted".into())),
-            Some(left) => *left -= 1,
-            None => {}
-        }
+        self.limit.take()?;
         failpoint::pass("coarsen.write");
         let written = self.maintenance.context.engine.db().write(batch).await;
         written.map_err(Error::store("writing a coarse bucket"))?;

@@ -178,7 +178,7 @@ fn what_waits_is_counted_once() {
 }
 
 #[test]
-fn buckets_that_overlap_wait_until_they_are_mended() {
+fn buckets_that_overlap_wait_until_they_are_repaired() {
     let mut listed = hours(16..32);
     listed.extend([bucket(4, 0), bucket(1, 2), bucket(1, 9)]);
     let world = World::at(99.0, listed).everything();

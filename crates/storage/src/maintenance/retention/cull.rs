@@ -45,16 +45,7 @@ pub(crate) async fn cull(
     watch: &Watch,
 ) -> Result<usize> {
     failpoint::pass("cull.before");
-    let closed = ClosedTime::new(maintenance, &plan.units);
-    // What was accepted before is in the head: it belongs into its windows first.
-    let head = maintenance.ingest.head();
-    let in_units = |hour: &BucketStart| {
-        let time_ms = hour.start_ms();
-        plan.units.iter().any(|unit| unit.contains(time_ms))
-    };
-    if head.open_hours().iter().any(in_units) {
-        ingest::flush_all(&maintenance.ingest).await?;
-    }
+    let closed = ClosedTime::new(maintenance, &plan.units).await?;
     failpoint::pass("cull.closed");
     maintenance.context.pauses.pass("cull.closed").await;
     let frozen = maintenance.ingest.lock_flushes().await;
@@ -67,9 +58,12 @@ pub(crate) async fn cull(
             "{level} buckets changed while they were to be culled"
         )));
     }
-    let made = outlive(maintenance, plan).await?;
-    let raise = Some((plan.resolution, plan.watermark_ms));
-    retire(maintenance, &frozen, &plan.buckets, made, raise).await?;
+    let replacement = Replacement {
+        made: outlive(maintenance, plan).await?,
+        raise: Some((plan.resolution, plan.watermark_ms)),
+        ..Replacement::default()
+    };
+    retire(maintenance, &frozen, &plan.buckets, replacement).await?;
     drop(closed);
     let (level, buckets) = (plan.resolution, plan.buckets.len());
     info!(%level, buckets, watermark_ms = plan.watermark_ms, "old buckets culled");
@@ -78,12 +72,23 @@ pub(crate) async fn cull(
 
 /// Time that takes no samples until this is dropped. From then on what is stored says what takes
 /// none.
-struct ClosedTime<'m>(&'m Maintenance);
+pub(crate) struct ClosedTime<'m>(&'m Maintenance);
 
 impl<'m> ClosedTime<'m> {
-    fn new(maintenance: &'m Maintenance, units: &[Bucket]) -> Self {
+    /// Closes time that is about to be culled. What was accepted before is in the head: it belongs
+    /// into its windows first.
+    pub(crate) async fn new(maintenance: &'m Maintenance, units: &[Bucket]) -> Result<Self> {
         set_floor(maintenance, units);
-        Self(maintenance)
+        let closed = Self(maintenance);
+        let in_units = |hour: &BucketStart| {
+            let time_ms = hour.start_ms();
+            units.iter().any(|unit| unit.contains(time_ms))
+        };
+        let open = maintenance.ingest.head().open_hours();
+        if open.iter().any(in_units) {
+            ingest::flush_all(&maintenance.ingest).await?;
+        }
+        Ok(closed)
     }
 }
 
@@ -95,7 +100,10 @@ impl Drop for ClosedTime<'_> {
 
 /// The metas of buckets of windows that outlive what they were made of: from now on they are made
 /// of what that was made of, or they are all that is left.
-async fn outlive(maintenance: &Maintenance, plan: &CullPlan) -> Result<Vec<(Bucket, BucketMeta)>> {
+pub(crate) async fn outlive(
+    maintenance: &Maintenance,
+    plan: &CullPlan,
+) -> Result<Vec<(Bucket, BucketMeta)>> {
     let outliving = plan::outliving(&maintenance.buckets.levels(), plan);
     let view = maintenance.context.engine.live_view();
     let mut metas = Vec::with_capacity(outliving.len());
@@ -121,24 +129,49 @@ pub(crate) async fn retire_outdated(
     if !again.is_some_and(|again| again.outdated().contains(&bucket)) {
         return Err(watch.stale(format!("{bucket} cannot be made again now")));
     }
-    retire(maintenance, &frozen, &[bucket], Vec::new(), None).await?;
+    retire(maintenance, &frozen, &[bucket], Replacement::default()).await?;
     info!(%bucket, "windows that are out of date retired: rolling up again");
     Ok(())
 }
 
+/// What is written when buckets are retired.
+#[derive(Default)]
+pub(crate) struct Replacement {
+    /// Buckets of windows that were made of them, as they are known from then on.
+    pub(crate) made: Vec<(Bucket, BucketMeta)>,
+    /// Nothing older is left of a level.
+    pub(crate) raise: Option<(Resolution, i64)>,
+    /// The remnant that takes their place; `None` where no series outlives them.
+    pub(crate) remnant: Option<(Bucket, BucketMeta)>,
+    /// The job that made it is over.
+    pub(crate) ends_job: bool,
+}
+
 /// Takes buckets off the list, and says what becomes of those that were made of them.
-async fn retire(
+pub(crate) async fn retire(
     maintenance: &Maintenance,
     _no_flush: &FrozenHours,
     buckets: &[Bucket],
-    made: Vec<(Bucket, BucketMeta)>,
-    raise: Option<(Resolution, i64)>,
+    replacement: Replacement,
 ) -> Result<()> {
+    let Replacement {
+        made,
+        raise,
+        remnant,
+        ends_job,
+    } = replacement;
     let view = maintenance.context.engine.live_view();
     let mut listed = stored_list(&view).await?;
     listed.retain(|bucket| !buckets.contains(bucket));
     let now_ms = maintenance.context.clock.now_ms();
     let mut batch = WriteBatch::new();
+    if ends_job {
+        batch.delete(key::maintenance_job());
+    }
+    if let Some((bucket, meta)) = &remnant {
+        listed.insert(*bucket);
+        batch.put(key::bucket_meta(*bucket), bucket_meta::encode(meta));
+    }
     put_list(&mut batch, &listed, buckets, now_ms);
     // Windows that are made again have lost nothing; and what is gone has nothing to lose.
     for bucket in buckets {
@@ -160,7 +193,10 @@ async fn retire(
         known.cache().end_change(*bucket);
     }
     let fail = |reason: &str| maintenance.ingest.journal().fail(reason);
-    let followed = known.committed(written, None, buckets, now_ms, fail).await;
+    let target = remnant.as_ref().map(|(bucket, _)| (*bucket, None));
+    let followed = known
+        .committed(written, target, buckets, now_ms, fail)
+        .await;
     if followed.is_err() {
         retention.reload().await;
     }
@@ -172,6 +208,9 @@ async fn retire(
         .iter()
         .filter_map(|(bucket, meta)| Some((*bucket, RolledBucket::of(meta)?)));
     known.set_facts(facts);
+    if let Some((bucket, meta)) = &remnant {
+        known.set_remnant(*bucket, meta);
+    }
     for bucket in buckets {
         known.tombstones().set(*bucket, Tombstones::default());
     }

@@ -7,6 +7,7 @@
 //! finer level, past retention and all of it rolled up ─► cull
 //! overlay, quiet ──────────────► merge ─► all windows whose sources are gone
 //! windows, all that is left of their time ─► one larger bucket
+//! raw level, past the retention of most series ─► remnant with the others, and cull
 //! ```
 //!
 //! Holds always:
@@ -18,10 +19,13 @@
 //! - Nothing is culled whose coarser bucket is missing or out of date, or of whose unit the head
 //!   has something. Other units do not wait for it.
 //! - Overlays are merged before anything is made of the windows that they belong to, or culled.
+//! - Where some series keep raw samples for longer than the others, those move to a remnant in the
+//!   write that culls the rest. There nothing is made of raw samples any more.
 //! - A level that the policy no longer names is kept for as long as the finer ones, because time of
 //!   which those have nothing left may be in it alone.
 
 mod larger;
+mod remnants;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,9 +36,10 @@ use icecore_records::Bucket;
 use super::super::plan::hours_in;
 use crate::buckets::Retired;
 use crate::buckets::levels::Listed;
-use crate::buckets::list;
+use crate::buckets::{ladder, list};
 
 pub(crate) use larger::{LargerPlan, larger_buckets};
+pub(crate) use remnants::{RemnantPlan, remnants};
 
 /// Buckets that are culled by one write at most.
 const CULL_MAX: usize = 512;
@@ -45,6 +50,8 @@ pub(crate) struct LevelRule {
     pub(crate) resolution: Resolution,
     /// `None`: forever.
     pub(crate) retain_ms: Option<i64>,
+    /// When most series can do without it, if others cannot. Only of raw samples.
+    pub(crate) general_ms: Option<i64>,
     /// Without what only a few functions need.
     pub(crate) lean: bool,
     /// The policy names it.
@@ -86,6 +93,24 @@ pub(crate) struct MergePlan {
     pub(crate) overlays: Vec<Bucket>,
     /// All buckets of windows of their time that cannot be made again.
     pub(crate) targets: Vec<Bucket>,
+    /// Those of their time, which get what came late of the series that they have.
+    pub(crate) remnants: Vec<Bucket>,
+}
+
+impl MergePlan {
+    /// All that is read and written: overlays, windows, remnants.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Bucket> {
+        let windows = self.overlays.iter().chain(&self.targets);
+        windows.chain(&self.remnants).copied()
+    }
+
+    /// The bucket that all that is written lies in.
+    pub(crate) fn outermost(&self) -> Bucket {
+        let larger = |all: Bucket, bucket: &Bucket| {
+            if bucket.size > all.size { *bucket } else { all }
+        };
+        self.remnants.iter().fold(self.around, larger)
+    }
 }
 
 /// Buckets of a level to be retired.
@@ -160,6 +185,7 @@ pub(crate) fn merges(input: &RetentionInput<'_>) -> Vec<MergePlan> {
     let plan = |(around, overlays): (Bucket, Vec<Bucket>)| MergePlan {
         around,
         targets: targets_of(&gone, &overlays),
+        remnants: remnants_of(input.listed, &overlays),
         overlays,
     };
     groups.into_iter().map(plan).collect()
@@ -169,6 +195,12 @@ pub(crate) fn merges(input: &RetentionInput<'_>) -> Vec<MergePlan> {
 pub(crate) fn targets_of(gone: &[Bucket], overlays: &[Bucket]) -> Vec<Bucket> {
     let has_some = |gone: &&Bucket| overlays.iter().any(|overlay| overlay.overlaps(**gone));
     gone.iter().filter(has_some).copied().collect()
+}
+
+/// The remnants that have time of overlays.
+pub(crate) fn remnants_of(listed: &Listed, overlays: &[Bucket]) -> Vec<Bucket> {
+    let has_some = |remnant: &Bucket| overlays.iter().any(|overlay| overlay.overlaps(*remnant));
+    listed.remnants().filter(has_some).collect()
 }
 
 /// What each level can do without now, and what stands in the way of the rest.
@@ -360,7 +392,7 @@ impl RetentionInput<'_> {
         let (Some(retain_ms), Some(all)) = (rule.retain_ms, self.listed.level(resolution)) else {
             return (None, Vec::new());
         };
-        let this_hour_ms = self.retention_now_ms.div_euclid(HOUR_MS) * HOUR_MS;
+        let this_hour_ms = self.this_hour_ms();
         let expired_ms = this_hour_ms.saturating_sub(retain_ms);
         let unit = self.cull_unit(level);
         let mut units: BTreeMap<Bucket, Vec<Bucket>> = BTreeMap::new();
@@ -371,6 +403,11 @@ impl RetentionInput<'_> {
                 units.entry(window).or_default().push(bucket);
             }
         }
+        if resolution.is_raw() {
+            let remnants = self.listed.remnants();
+            let expired = remnants.filter(|remnant| remnant.end_ms() <= expired_ms);
+            units.extend(expired.map(|remnant| (remnant, vec![remnant])));
+        }
         let mut kept_back = Vec::new();
         let mut plan = CullPlan {
             resolution,
@@ -379,7 +416,11 @@ impl RetentionInput<'_> {
             watermark_ms: 0,
         };
         for (window, buckets) in units {
-            if let Some(reason) = self.reason_to_keep(level, window, &buckets, this_hour_ms) {
+            // Of a remnant only what no windows hold has to be made into some.
+            let alone = buckets.iter().copied();
+            let alone = alone.filter(|b| !ladder::is_remnant(b.size) || self.listed.is_alone(*b));
+            let alone: Vec<Bucket> = alone.collect();
+            if let Some(reason) = self.reason_to_keep(level, window, &alone, this_hour_ms) {
                 kept_back.push(KeptBack {
                     resolution,
                     bucket: buckets[0],
@@ -390,12 +431,23 @@ impl RetentionInput<'_> {
                 plan.units.push(window);
             }
         }
-        let going: BTreeSet<Bucket> = plan.buckets.iter().copied().collect();
-        let left = all.difference(&going).map(|b| b.start_ms()).min();
-        let gone = plan.units.iter().map(|unit| unit.end_ms()).max();
-        plan.watermark_ms = gone.unwrap_or(0).min(left.unwrap_or(i64::MAX));
+        plan.watermark_ms = self.watermark_ms(resolution, &plan.buckets, &plan.units);
         let plan = (!plan.buckets.is_empty()).then_some(plan);
         (plan, kept_back)
+    }
+
+    fn this_hour_ms(&self) -> i64 {
+        self.retention_now_ms.div_euclid(HOUR_MS) * HOUR_MS
+    }
+
+    /// Up to where nothing is left of a level when these buckets, which are all of these units, go.
+    fn watermark_ms(&self, resolution: Resolution, buckets: &[Bucket], units: &[Bucket]) -> i64 {
+        let going: BTreeSet<Bucket> = buckets.iter().copied().collect();
+        let all = self.listed.level(resolution).into_iter().flatten();
+        let left = all.filter(|bucket| !going.contains(bucket));
+        let left = left.map(|bucket| bucket.start_ms()).min();
+        let gone = units.iter().map(|unit| unit.end_ms()).max();
+        gone.unwrap_or(0).min(left.unwrap_or(i64::MAX))
     }
 
     /// A level goes by windows of this size: those of all that is made of it.
@@ -427,13 +479,22 @@ impl RetentionInput<'_> {
         if !self.listed.overlays_in(unit).is_empty() {
             return Some("late samples of its time are not merged yet");
         }
-        let mut stands_in = false;
-        for at in self.needed_by(level) {
+        let needed_by = self.needed_by(level);
+        let state_of = |at: &usize| self.state_of(*at, buckets);
+        // Where a needed level cannot be made, the coarser ones must be there without it.
+        let stands_in = needed_by
+            .iter()
+            .any(|at| state_of(at) == RolledState::Impossible);
+        let levels = if stands_in {
+            (level + 1..self.rules.len()).collect()
+        } else {
+            needed_by
+        };
+        for at in levels {
             match self.state_of(at, buckets) {
                 RolledState::Built => {}
                 RolledState::Waiting => return Some("it is not rolled up yet"),
                 RolledState::Impossible => {
-                    stands_in = true;
                     let retain_ms = self.rules[at].retain_ms;
                     let since_ms =
                         retain_ms.map(|retain_ms| this_hour_ms.saturating_sub(retain_ms));
@@ -442,10 +503,6 @@ impl RetentionInput<'_> {
                     }
                 }
             }
-        }
-        let mut coarser = level + 1..self.rules.len();
-        if stands_in && coarser.any(|at| self.state_of(at, buckets) == RolledState::Waiting) {
-            return Some("it is not rolled up yet");
         }
         let resolution = self.rules[level].resolution;
         let coarser = self

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use icecore_model::BucketStart;
-use icecore_model::retention::{ColumnSet, RetentionPolicy};
+use icecore_model::retention::{ColumnSet, RetentionClass, RetentionPolicy};
 use icecore_model::rollup::Resolution;
 use icecore_records::Bucket;
 
 use super::plan::{
-    self, CullPlan, KeptBack, LargerPlan, LevelRule, MergePlan, RetentionInput, RollUpPlan,
+    self, CullPlan, KeptBack, LargerPlan, LevelRule, MergePlan, RemnantPlan, RetentionInput,
+    RollUpPlan,
 };
 use crate::buckets::Retired;
 use crate::buckets::levels::Listed;
@@ -107,14 +108,19 @@ impl RetentionSnapshot {
         plan::larger_buckets(&self.input())
     }
 
+    /// Remnants that could be built now, and raw buckets that most series could do without.
+    pub(crate) fn remnants(&self) -> (Vec<RemnantPlan>, Vec<KeptBack>) {
+        plan::remnants(&self.input())
+    }
+
     /// What levels can do without now, and what is kept for longer than the policy says.
     pub(crate) fn culls(&self) -> (Vec<CullPlan>, Vec<KeptBack>) {
         plan::culls(&self.input())
     }
 }
 
-/// A level is kept for as long as any class of series needs it, and one that the policy does not
-/// name for as long as the finer ones.
+/// A level is kept for as long as any class of series needs it, though raw samples of some classes
+/// can be kept without the others; one that the policy does not name for as long as the finer ones.
 pub(super) fn rules(policy: &RetentionPolicy, listed: &Listed) -> Vec<LevelRule> {
     let named = policy.levels().iter().map(|level| level.resolution);
     let all: BTreeSet<Resolution> = named.chain(listed.resolutions()).collect();
@@ -125,9 +131,18 @@ pub(super) fn rules(policy: &RetentionPolicy, listed: &Listed) -> Vec<LevelRule>
         rules.push(LevelRule {
             resolution,
             retain_ms: level.map_or(finer, |_| policy.longest(resolution).ms()),
+            general_ms: general_ms(policy, resolution),
             lean: level.is_some_and(|level| level.columns == ColumnSet::Lean),
             is_wanted: level.is_some(),
         });
     }
     rules
+}
+
+/// When the series that no override matches can do without raw samples, if others cannot.
+fn general_ms(policy: &RetentionPolicy, resolution: Resolution) -> Option<i64> {
+    let general = policy.retain(RetentionClass::DEFAULT, resolution);
+    let outlives = |class| policy.outlives(class, resolution);
+    let has_longer = resolution.is_raw() && policy.classes().any(outlives);
+    general.ms().filter(|_| has_longer)
 }

@@ -1,4 +1,5 @@
 use icecore_model::BucketSize;
+use icecore_model::rollup::OffGrid;
 use proptest::prelude::*;
 
 use super::*;
@@ -50,6 +51,7 @@ fn choice(step_hours: i64) -> RollupChoice {
         range_ms: step_hours * HOUR_MS,
         is_exact: true,
         max_ms: None,
+        off_grid: Default::default(),
     }
 }
 
@@ -104,6 +106,114 @@ fn the_coarsest_that_is_preferred_or_else_the_finest() {
     assert_eq!(segments(&raw), []);
     assert_eq!(raw.buckets, [bucket(5, 144)]);
     assert_eq!(raw.levels.excluded, Some((FIVE, 144 * HOUR_MS)));
+}
+
+/// A remnant is read for the series that it has, where raw samples are gone.
+#[test]
+fn series_of_a_remnant_are_raw_in_its_time() {
+    let (five, hourly) = (bucket(6, 0), bucket(8, 0));
+    let remnant = bucket(10, 0);
+    let mut listed = listed(&[five, hourly, bucket(1, 600)], &[]);
+    for rolled in [five, hourly] {
+        listed.facts_mut(rolled).unwrap().sources_gone = true;
+    }
+    listed.insert(remnant);
+    listed.insert_overlay(bucket(1, 5));
+    let range = (0, 601 * HOUR_MS - 1);
+    let finest = RollupChoice {
+        is_exact: false,
+        ..choice(1)
+    };
+    let raw_only = RollupChoice {
+        max_ms: Some(0),
+        ..choice(1)
+    };
+    let read = |wanted: &RollupChoice, kept_since: &KeptSince| {
+        let none = BTreeSet::new();
+        let wanted = (wanted, WindowFields::ALL);
+        let plan = super::plan(&listed, kept_since, &none, range, wanted);
+        let [others, its_own] = [false, true].map(|has| plan.of_series(|_| has));
+        (plan, others, its_own)
+    };
+    let hours = |segments: &[Segment]| -> Vec<(i64, i64, Resolution)> {
+        let hours = |ms: i64| ms / HOUR_MS;
+        let of = |s: &Segment| (hours(s.start_ms), hours(s.end_ms), s.resolution);
+        segments.iter().map(of).collect()
+    };
+    let gone = Range {
+        start: 0,
+        end: 128 * HOUR_MS,
+    };
+    let (plan, others, its_own) = read(&finest, &KeptSince::default());
+    assert!(plan.buckets.contains(&remnant) && plan.buckets.contains(&bucket(1, 5)));
+    let expected = [(0, 32, FIVE), (32, 128, HOURLY), (128, 601, RAW)];
+    assert_eq!(hours(&others.levels.segments), expected);
+    assert_eq!(others.late.gone, std::slice::from_ref(&gone));
+    assert_eq!(others.late.merged, [gone]);
+    assert_eq!(its_own.levels.segments, [], "all of it is raw");
+    assert_eq!(
+        (&its_own.late.gone[..], &its_own.late.merged[..]),
+        (&[][..], &[][..])
+    );
+    // Windows of an hour are preferred by both.
+    let (plan, others, its_own) = read(&choice(1), &KeptSince::default());
+    assert_eq!((plan.remnants.len(), others == its_own), (0, true));
+    // Nothing else is permitted.
+    let (_, others, its_own) = read(&raw_only, &KeptSince::default());
+    assert_eq!(others.late.gone.len(), 1);
+    assert!(its_own.late.gone.is_empty() && its_own.levels.excluded.is_none());
+    assert!(others.levels.excluded.is_some());
+    // A part of it is older than raw samples are kept.
+    let kept_since = KeptSince {
+        levels: [(RAW, 64 * HOUR_MS), (HOURLY, i64::MIN)].into(),
+        ..KeptSince::default()
+    };
+    let (_, _, its_own) = read(&finest, &kept_since);
+    let expected = [(0, 32, FIVE), (32, 64, HOURLY), (64, 601, RAW)];
+    assert_eq!(hours(&its_own.levels.segments), expected);
+    assert_eq!(its_own.late.gone[0].end, 64 * HOUR_MS);
+}
+
+#[test]
+fn coarser_windows_stand_in_where_that_is_wanted() {
+    let listed = listed(&[bucket(8, 0), bucket(6, 96), bucket(5, 144)], &[]);
+    let range = (0, 150 * HOUR_MS - 1);
+    let none = BTreeSet::new();
+    let quarters = |off_grid| RollupChoice {
+        step_ms: HOUR_MS / 4,
+        range_ms: HOUR_MS / 4,
+        off_grid,
+        ..choice(1)
+    };
+    let of = |choice: RollupChoice| plan(&listed, &none, range, (&choice, WindowFields::SUM));
+    let all = [(0, 96, HOURLY), (96, 128, FIVE), (128, 150, RAW)];
+    assert_eq!(segments(&of(quarters(OffGrid::Fallback))), all);
+    let on_grid = of(quarters(OffGrid::LastResort));
+    let expected = [(0, 96, RAW), (96, 128, FIVE), (128, 150, RAW)];
+    assert_eq!(segments(&on_grid), expected);
+    assert_eq!(on_grid.buckets, [bucket(6, 96), bucket(5, 144)]);
+    assert_eq!(on_grid.levels.excluded, Some((HOURLY, 96 * HOUR_MS)));
+    // Nothing lies on this grid.
+    let minutes = RollupChoice {
+        step_ms: 7 * 60_000,
+        range_ms: 7 * 60_000,
+        ..quarters(OffGrid::LastResort)
+    };
+    assert_eq!(segments(&of(minutes)), all);
+    // Five times as long as windows, but off their grid.
+    let odd = RollupChoice {
+        step_ms: 6 * HOUR_MS + 1,
+        range_ms: 6 * HOUR_MS + 1,
+        ..quarters(OffGrid::Fallback)
+    };
+    assert_eq!(segments(&of(odd)), all);
+    assert_eq!(
+        segments(&of(RollupChoice {
+            off_grid: OffGrid::Short,
+            ..odd
+        }))[0],
+        (0, 128, HOURLY)
+    );
 }
 
 #[test]
@@ -235,7 +345,7 @@ proptest! {
             if clean && five.iter().any(|b| holds(b, at)) { existing.push(FIVE); }
             if clean && hourly.iter().any(|b| holds(b, at)) { existing.push(HOURLY); }
             let preferred = existing.iter().rev().find(|r| choice.prefers(**r));
-            let expected = preferred.or(existing.iter().find(|r| choice.permits(**r)));
+            let expected = preferred.or(existing.iter().find(|r| choice.among([]).permits(**r)));
             let got = planned.iter().find(|s| s.0 <= at && at < s.1).unwrap().2;
             prop_assert_eq!(got, expected.copied().unwrap_or(RAW), "hour {}", at);
         }

@@ -1,5 +1,5 @@
 //! Buckets never overlap, however a flush and a job meet; where an older version has left some that
-//! do, readers see each sample once and they are mended.
+//! do, readers see each sample once and they are repaired.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -187,7 +187,7 @@ fn readers_of_buckets_that_overlap_see_each_sample_once() {
 
 /// Whatever of it reaches the store, answers stay the same, and the next one ends it.
 #[test]
-fn buckets_that_overlap_are_mended() {
+fn buckets_that_overlap_are_repaired() {
     let (_plain_world, plain, world, process) = without_and_with_overlap();
     let expected = plain.run(answers(&plain.db));
     let content = plain.run(plain.db.stored_content()).unwrap();
@@ -198,19 +198,19 @@ fn buckets_that_overlap_are_mended() {
     loop {
         let cut = World::over(Arc::new(world.memory().fork()));
         let process = cut.start();
-        let mended = process.run(process.db.mend_now(inside, around, Some(writes)));
+        let repaired = process.run(process.db.repair_now(inside, around, Some(writes)));
         let when = format!("after {writes} writes");
         assert_same_answers(&process.run(answers(&process.db)), &expected, &when);
         process.crash();
         let process = cut.start();
         assert_same_answers(&process.run(answers(&process.db)), &expected, &when);
-        if mended.is_ok() {
+        if repaired.is_ok() {
             assert_eq!(process.db.listed(), [around]);
             assert_eq!(process.run(process.db.stored_content()).unwrap(), content);
             break;
         }
         process
-            .run(process.db.mend_now(inside, around, None))
+            .run(process.db.repair_now(inside, around, None))
             .unwrap();
         assert_same_answers(&process.run(answers(&process.db)), &expected, &when);
         assert_eq!(process.db.listed(), [around]);
@@ -225,7 +225,7 @@ fn buckets_that_overlap_are_mended() {
 
 /// Maintenance finds them, also one in another, and goes on to coarsen what they were in.
 #[test]
-fn a_run_mends_and_goes_on() {
+fn a_run_repairs_and_goes_on() {
     let mut world = World::new();
     world.options.store.compaction = false;
     let process = world.start();
@@ -261,11 +261,11 @@ fn a_run_mends_and_goes_on() {
     assert_eq!(overlapping(&db.listed()).len(), 2, "{:?}", db.listed());
     assert_eq!(process.run(read(db, everything())), expected(&all));
     let report = process.run(db.run_maintenance()).unwrap();
-    assert_eq!((report.mended, report.coarsened), (2, 1), "{report:?}");
+    assert_eq!((report.repaired, report.coarsened), (2, 1), "{report:?}");
     assert_eq!(report.skipped, []);
     assert_eq!(db.listed(), [bucket(5, 0)]);
     assert_eq!(process.run(read(db, everything())), expected(&all));
-    assert_eq!(db.metrics().mended_buckets.get(), 2);
+    assert_eq!(db.metrics().repaired_buckets.get(), 2);
     process.close();
     world.check();
 }
@@ -294,9 +294,9 @@ fn a_deletion_reaches_both_buckets() {
     assert_same_answers(&found, &expected, "while they overlap");
     let (inside, around) = (bucket(1, 2), bucket(3, 0));
     process
-        .run(process.db.mend_now(inside, around, None))
+        .run(process.db.repair_now(inside, around, None))
         .unwrap();
-    assert_same_answers(&process.run(answers(&process.db)), &expected, "mended");
+    assert_same_answers(&process.run(answers(&process.db)), &expected, "repaired");
     process.run(process.db.flush()).unwrap();
     process.close();
     world.check();

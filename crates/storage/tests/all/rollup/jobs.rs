@@ -6,32 +6,13 @@ use super::*;
 fn an_interrupted_roll_up_goes_on_or_starts_over() {
     let direct = world(START + 40 * HOUR);
     let samples = samples(0..40);
-    let built = |world: &World, writes: &[u64]| {
-        let process = world.start();
-        process.run(write_all(&process.db, &samples));
-        process.db.set_retention(Some(policy([21, 90, 365])));
-        drop(process);
-        for writes in writes {
-            let process = world.start();
-            process.db.set_retention(Some(policy([21, 90, 365])));
-            let rolled = process.run(process.db.roll_up_now(Some(*writes)));
-            assert!(rolled.is_err(), "{writes} writes are not enough");
-            process.crash();
-        }
-        let process = world.start();
-        process.db.set_retention(Some(policy([21, 90, 365])));
-        process.run(process.db.roll_up_now(None)).unwrap();
-        let target = process.db.rolled()[0];
-        let content = records_of(&process, target);
-        drop(process);
-        world.check();
-        content
-    };
-    let expected = built(&direct, &[]);
+    let write = |process: &Process| process.run(write_all(&process.db, &samples));
+    let expected = rolled_up_after(&direct, write, &[]);
     assert!(expected.len() > 10);
     for writes in [vec![0], vec![1], vec![2], vec![1, 2, 3], vec![3, 0]] {
         let interrupted = world(START + 40 * HOUR);
-        assert_eq!(built(&interrupted, &writes), expected, "{writes:?}");
+        let content = rolled_up_after(&interrupted, write, &writes);
+        assert_eq!(content, expected, "{writes:?}");
     }
 }
 

@@ -88,14 +88,6 @@ fn a_deletion_takes_whole_windows_where_samples_are_gone() {
     let all = samples(0..40);
     process.run(write_all(&process.db, &all));
     assert_eq!(maintain(&process).rolled_up, 1);
-    let delete = |process: &Process, series: &str, from: i64, to: i64| {
-        let deletion = Deletion {
-            selectors: vec![vec![Matcher::equal("series", series)]],
-            start_ms: START + from,
-            end_ms: START + to,
-        };
-        process.run(process.db.delete_series(deletion)).unwrap();
-    };
     // While there are samples, windows are made again of those that are left.
     let (from, to) = (5 * HOUR + 100_000, 5 * HOUR + 1_000_000);
     delete(&process, "gauge", from, to);

@@ -29,12 +29,7 @@ fn what_is_left_alone_survives_other_policies() {
     );
     check_windows(&process.run(select(&process.db, range, hourly())), &all);
     // A deletion takes windows there, and the bucket stays.
-    let deletion = Deletion {
-        selectors: vec![vec![Matcher::equal("series", "gauge")]],
-        start_ms: START + 5 * HOUR,
-        end_ms: START + 6 * HOUR - 1,
-    };
-    process.run(process.db.delete_series(deletion)).unwrap();
+    delete(&process, "gauge", 5 * HOUR, 6 * HOUR - 1);
     all.retain(|(series, time, _)| {
         *series != "gauge" || !(START + 5 * HOUR..START + 6 * HOUR).contains(time)
     });

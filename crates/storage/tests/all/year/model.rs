@@ -87,6 +87,9 @@ pub(super) struct Series {
     /// Hours of which some was deleted: of windows there more may be gone, because those go whole
     /// where samples have gone before.
     ragged: BTreeSet<i64>,
+    /// Hours that got something when their samples may have been gone: windows there have what does
+    /// not depend on the order of samples.
+    merged: BTreeSet<i64>,
 }
 
 impl Series {
@@ -96,12 +99,29 @@ impl Series {
             late: BTreeMap::new(),
             deleted: Vec::new(),
             ragged: BTreeSet::new(),
+            merged: BTreeSet::new(),
         }
     }
 
     /// A sample that was written long after its time.
     pub(super) fn add(&mut self, time: i64, value: Value) {
         self.late.insert(time, value);
+    }
+
+    /// The same where it may be merged into windows.
+    pub(super) fn merge(&mut self, time: i64, value: Value) {
+        self.add(time, value);
+        self.merged.insert(time.div_euclid(HOUR));
+    }
+
+    /// Whether something may have been merged into the windows of an hour.
+    pub(super) fn is_merged(&self, time: i64) -> bool {
+        self.merged.contains(&time.div_euclid(HOUR))
+    }
+
+    /// Whether there is, or was, a sample at a time.
+    pub(super) fn knows(&self, time: i64) -> bool {
+        self.late.contains_key(&time) || self.regular(time..time + 1).next().is_some()
     }
 
     pub(super) fn delete(&mut self, range: Range<i64>) {

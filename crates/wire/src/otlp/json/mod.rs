@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use icecore_model::varint::zigzag;
 
-use self::schema::{Field, Kind, REQUEST, find};
+use self::schema::{Field, Kind, LOGS_REQUEST, METRICS_REQUEST, find};
 use crate::WireError;
 use crate::json::{JsonReader, SyntaxError, is_number_byte};
 use crate::prometheus::message::{put_bytes, put_message, put_present_double, put_present_number};
@@ -50,17 +50,25 @@ type Result<T> = std::result::Result<T, JsonError>;
 
 /// Rewrites an `ExportMetricsServiceRequest` of at most `max_bytes` as protobuf.
 pub fn json_to_protobuf(body: &[u8], max_bytes: usize) -> std::result::Result<Vec<u8>, WireError> {
-    transcode(body, max_bytes).map_err(WireError::Json)
+    transcode(body, METRICS_REQUEST, max_bytes).map_err(WireError::Json)
 }
 
-fn transcode(body: &[u8], max_bytes: usize) -> Result<Vec<u8>> {
+/// The same for an `ExportLogsServiceRequest`.
+pub fn logs_json_to_protobuf(
+    body: &[u8],
+    max_bytes: usize,
+) -> std::result::Result<Vec<u8>, WireError> {
+    transcode(body, LOGS_REQUEST, max_bytes).map_err(WireError::Json)
+}
+
+fn transcode(body: &[u8], request: &'static [Field], max_bytes: usize) -> Result<Vec<u8>> {
     let body = str::from_utf8(body).map_err(|error| JsonError::Malformed {
         offset: error.valid_up_to(),
         reason: "not valid UTF-8".into(),
     })?;
     let mut json = JsonReader::new(body, DEPTH_MAX);
     let mut out = Vec::new();
-    Transcoder { max_bytes }.message(&mut json, REQUEST, &mut out)?;
+    Transcoder { max_bytes }.message(&mut json, request, &mut out)?;
     if !json.is_at_end() {
         return Err(json.error("text after the request").into());
     }

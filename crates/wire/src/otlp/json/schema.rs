@@ -1,4 +1,4 @@
-//! The messages of OTLP metrics, as far as they are read.
+//! The messages of OTLP metrics and logs, as far as they are read.
 
 /// How a value is written in protobuf.
 #[derive(Clone, Copy)]
@@ -64,11 +64,66 @@ fn is_name(camel: &str, key: &str) -> bool {
     is_snake && rest.next().is_none()
 }
 
-pub(super) static REQUEST: &[Field] = &[many(
+pub(super) static METRICS_REQUEST: &[Field] = &[many(
     "resourceMetrics",
     1,
     Kind::Message(|| RESOURCE_METRICS),
 )];
+
+pub(super) static LOGS_REQUEST: &[Field] =
+    &[many("resourceLogs", 1, Kind::Message(|| RESOURCE_LOGS))];
+
+static RESOURCE_LOGS: &[Field] = &[
+    one("resource", 1, Kind::Message(|| RESOURCE)),
+    many("scopeLogs", 2, Kind::Message(|| SCOPE_LOGS)),
+    one("schemaUrl", 3, Kind::Text),
+];
+
+static SCOPE_LOGS: &[Field] = &[
+    one("scope", 1, Kind::Message(|| SCOPE)),
+    many("logRecords", 2, Kind::Message(|| LOG_RECORD)),
+    one("schemaUrl", 3, Kind::Text),
+];
+
+static LOG_RECORD: &[Field] = &[
+    one("timeUnixNano", 1, Kind::Fixed64),
+    one("severityNumber", 2, Kind::Enum(SEVERITIES)),
+    one("severityText", 3, Kind::Text),
+    one("body", 5, Kind::Message(|| ANY_VALUE)),
+    many("attributes", 6, Kind::Message(|| KEY_VALUE)),
+    one("traceId", 9, Kind::Hex),
+    one("spanId", 10, Kind::Hex),
+    one("observedTimeUnixNano", 11, Kind::Fixed64),
+    one("eventName", 12, Kind::Text),
+];
+
+static SEVERITIES: &[&str] = &[
+    "SEVERITY_NUMBER_UNSPECIFIED",
+    "SEVERITY_NUMBER_TRACE",
+    "SEVERITY_NUMBER_TRACE2",
+    "SEVERITY_NUMBER_TRACE3",
+    "SEVERITY_NUMBER_TRACE4",
+    "SEVERITY_NUMBER_DEBUG",
+    "SEVERITY_NUMBER_DEBUG2",
+    "SEVERITY_NUMBER_DEBUG3",
+    "SEVERITY_NUMBER_DEBUG4",
+    "SEVERITY_NUMBER_INFO",
+    "SEVERITY_NUMBER_INFO2",
+    "SEVERITY_NUMBER_INFO3",
+    "SEVERITY_NUMBER_INFO4",
+    "SEVERITY_NUMBER_WARN",
+    "SEVERITY_NUMBER_WARN2",
+    "SEVERITY_NUMBER_WARN3",
+    "SEVERITY_NUMBER_WARN4",
+    "SEVERITY_NUMBER_ERROR",
+    "SEVERITY_NUMBER_ERROR2",
+    "SEVERITY_NUMBER_ERROR3",
+    "SEVERITY_NUMBER_ERROR4",
+    "SEVERITY_NUMBER_FATAL",
+    "SEVERITY_NUMBER_FATAL2",
+    "SEVERITY_NUMBER_FATAL3",
+    "SEVERITY_NUMBER_FATAL4",
+];
 
 static RESOURCE_METRICS: &[Field] = &[
     one("resource", 1, Kind::Message(|| RESOURCE)),

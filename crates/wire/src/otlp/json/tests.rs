@@ -1,4 +1,8 @@
 use super::*;
+
+fn transcode(body: &[u8], max_bytes: usize) -> Result<Vec<u8>> {
+    super::transcode(body, METRICS_REQUEST, max_bytes)
+}
 use crate::prometheus::message::put_double;
 
 fn field(number: u32, content: &[u8]) -> Vec<u8> {

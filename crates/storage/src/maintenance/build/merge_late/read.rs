@@ -1,13 +1,14 @@
-//! Reading what overlays and buckets of windows have of some series.
+//! Reading what overlays, buckets of windows and remnants have of some series.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use bytes::Bytes;
 use icecore_records::key;
 
 use super::super::batches::{SeriesRecords, SourceRecord};
 use super::super::sources::Source;
-use super::series::{Chunk, ChunkSeries, Target};
+use super::series::{Chunk, ChunkSeries};
 use crate::buckets::record_kind::RecordKind;
 use crate::error::{Error, Result};
 use crate::slate::fetch::{FetchedRecord, fetch};
@@ -19,22 +20,22 @@ pub(super) type OverlaySeries = (u32, Vec<(usize, u32)>);
 
 pub(super) struct ChunkReader<'r> {
     pub(super) view: &'r View,
-    /// The overlays, and then the buckets of windows.
+    /// The overlays, and then the buckets of windows, and then remnants.
     pub(super) sources: &'r [Source],
-    /// How many of them are overlays.
-    pub(super) overlays: usize,
+    /// Which of them have windows.
+    pub(super) windows: Range<usize>,
     pub(super) concurrent_gets: usize,
 }
 
 impl ChunkReader<'_> {
     /// Reads what overlays and targets have of some series.
     ///
-    /// `ids` are those that each target has for series. Returns also how many bytes were read.
+    /// `ids` are those that each target, by its place among the sources, has for series. Returns
+    /// also how many bytes were read.
     pub(super) async fn read(
         &self,
         series: &[OverlaySeries],
-        targets: &[Target],
-        ids: &[HashMap<u32, u32>],
+        ids: &[(usize, HashMap<u32, u32>)],
     ) -> Result<(Chunk, usize)> {
         let mut chunk = Chunk::default();
         // By source: ids, with the place of their series.
@@ -43,12 +44,14 @@ impl ChunkReader<'_> {
             for (at, id) in places {
                 wanted[*at].insert(*id, place);
             }
-            let of_targets = ids.iter().map(|ids| ids.get(new).copied());
-            let of_targets: Vec<Option<u32>> = of_targets.collect();
-            for (target, id) in targets.iter().zip(&of_targets) {
-                wanted[target.at].extend(id.map(|id| (id, place)));
+            let of_targets = ids.iter().map(|(_, ids)| ids.get(new).copied());
+            let mut of_targets: Vec<Option<u32>> = of_targets.collect();
+            for ((at, _), id) in ids.iter().zip(&of_targets) {
+                wanted[*at].extend(id.map(|id| (id, place)));
             }
+            let in_remnants = of_targets.split_off(self.windows.len());
             chunk.series.push(ChunkSeries {
+                in_remnants,
                 records: SeriesRecords {
                     id: *new,
                     records: Vec::new(),
@@ -77,14 +80,14 @@ impl ChunkReader<'_> {
         let ids: Vec<u32> = wanted.keys().copied().collect();
         let gets = self.concurrent_gets;
         let bucket = source.bucket;
-        let kinds = if at < self.overlays {
+        let kinds = if self.windows.contains(&at) {
+            &[(RecordKind::Windows, RecordKind::HistogramWindows)][..]
+        } else {
             &[
                 (RecordKind::Floats, RecordKind::Starts),
                 (RecordKind::Histograms, RecordKind::HistogramStarts),
                 (RecordKind::Exemplars, RecordKind::Exemplars),
             ][..]
-        } else {
-            &[(RecordKind::Windows, RecordKind::HistogramWindows)][..]
         };
         let mut records = Vec::new();
         for (plain, behind) in kinds {
@@ -138,7 +141,7 @@ impl ChunkReader<'_> {
         Ok(())
     }
 
-    /// The shared columns of timestamps that the records of overlays refer to, by source.
+    /// The shared columns of timestamps that records of samples refer to, by source.
     async fn columns(&self, chunk: &Chunk) -> Result<Vec<SharedColumns>> {
         let mut columns = Vec::with_capacity(self.sources.len());
         for (at, source) in self.sources.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! What becomes of some series: their late samples, rolled up, in the windows of each level.
+//! What becomes of some series: their late samples, rolled up, in the windows of each level, and as
+//! they are in the remnants that have them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +14,10 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
 use super::super::batches::{SeriesRecords, SourceRecord};
-use super::super::series::EncodedSeries;
+use super::super::series::{EncodedSeries, SampleCounts, encode_series, unite};
 use super::super::windows::{CountedWindows, RollUp, SeriesFilter, samples_in, stored_windows};
 use crate::buckets::record_kind::RecordKind;
+use crate::buckets::time_columns::TimesPlacement;
 use crate::error::{Error, Result};
 use crate::stored::SharedColumns;
 
@@ -95,6 +97,73 @@ impl Target {
     }
 }
 
+/// A remnant that gets what came late of its series.
+#[derive(Clone)]
+pub(super) struct RemnantTarget {
+    /// Its place among the sources.
+    pub(super) at: usize,
+    pub(super) bucket: Bucket,
+    /// As it was last written.
+    pub(super) meta: BucketMeta,
+}
+
+impl RemnantTarget {
+    /// What a series has in it with what came late, which counts where both have a sample.
+    fn complete(
+        &self,
+        id: u32,
+        (older, late): (Vec<SourceRecord>, &[SourceRecord]),
+        (buckets, columns): (&[Bucket], &[SharedColumns]),
+    ) -> Result<Completed> {
+        let of = |records| unite(buckets, columns, &SeriesRecords { id, records });
+        let is_inside = |record: &&SourceRecord| self.bucket.overlaps(buckets[record.source]);
+        let late = late.iter().filter(is_inside).cloned().collect();
+        let kinds: Vec<RecordKind> = older.iter().map(|record| record.kind).collect();
+        let (older, late) = (of(older)?, of(late)?);
+        let before = older.counted();
+        let united = older.under(late);
+        let encoded = encode_series(self.bucket, &united, &TimesPlacement::Own)?;
+        let keys = kinds
+            .into_iter()
+            .map(|kind| kind.key(self.bucket, SeriesId(id)));
+        let is_written = |key: &Bytes| encoded.records.iter().any(|(written, _)| written == key);
+        Ok(Completed {
+            added: united.counted().since(before),
+            gone: keys.filter(|key| !is_written(key)).collect(),
+            encoded,
+        })
+    }
+
+    fn count(&mut self, completed: &Completed) {
+        let (meta, added) = (&mut self.meta, completed.added);
+        meta.float_samples += added.floats;
+        meta.histogram_samples += added.histograms;
+        meta.exemplars += added.exemplars;
+        meta.has_histograms |= added.histograms > 0;
+        meta.has_start_timestamps |= completed.encoded.has_starts;
+        if let Some((first_ms, last_ms)) = completed.encoded.range_ms {
+            meta.min_timestamp_ms = meta.min_timestamp_ms.min(first_ms);
+            meta.max_timestamp_ms = meta.max_timestamp_ms.max(last_ms);
+        }
+    }
+}
+
+/// What a series has in a remnant afterwards.
+struct Completed {
+    encoded: EncodedSeries,
+    /// Keys of what it had of a kind of which nothing is left.
+    gone: Vec<Bytes>,
+    added: SampleCounts,
+}
+
+/// All that overlays are merged into.
+pub(super) struct MergeTargets {
+    pub(super) windows: Vec<Target>,
+    pub(super) remnants: Vec<RemnantTarget>,
+    /// Series that keep raw samples for longer than others.
+    pub(super) longer: Arc<SeriesFilter>,
+}
+
 /// Some series, with all that overlays and targets have of them.
 #[derive(Default)]
 pub(super) struct Chunk {
@@ -108,8 +177,23 @@ pub(super) struct ChunkSeries {
     pub(super) records: SeriesRecords,
     /// Its id in each target that has it.
     pub(super) ids: Vec<Option<u32>>,
+    /// The same in remnants.
+    pub(super) in_remnants: Vec<Option<u32>>,
     /// Its forward record, if some target does not have it.
     pub(super) forward: Option<Bytes>,
+}
+
+impl ChunkSeries {
+    /// Whether all of its late samples belong to remnants that have it.
+    fn is_in_remnants(&self, buckets: &[Bucket], remnants: &[RemnantTarget]) -> bool {
+        let having = remnants.iter().zip(&self.in_remnants);
+        let having = having.filter(|(_, id)| id.is_some());
+        let mut late = self.records.records.iter();
+        late.all(|record| {
+            let overlay = buckets[record.source];
+            having.clone().any(|(r, _)| r.bucket.overlaps(overlay))
+        })
+    }
 }
 
 /// What is to be written in one go.
@@ -119,6 +203,7 @@ pub(super) struct Writes {
     /// The records of overlays, and windows of which nothing is left.
     pub(super) deletes: Vec<Bytes>,
     pub(super) targets: Vec<Target>,
+    pub(super) remnants: Vec<RemnantTarget>,
     /// Series that had something.
     pub(super) series: u64,
 }
@@ -152,23 +237,25 @@ impl Counted {
 }
 
 impl Chunk {
-    /// Merges the samples of the first sources, which are overlays, into the windows of targets.
+    /// Merges the samples of the first sources, which are overlays, into windows and remnants.
     pub(super) fn merge(
         self,
         buckets: &[Bucket],
         overlays: usize,
-        mut targets: Vec<Target>,
+        mut into: MergeTargets,
     ) -> Result<Writes> {
         let (series, columns) = (self.series, self.columns);
         let merged = series.into_par_iter().map(|mut series| {
             let records = std::mem::take(&mut series.records.records);
-            let (late, windows): (Vec<_>, Vec<_>) =
+            let (late, mut stored): (Vec<_>, Vec<_>) =
                 (records.into_iter()).partition(|record| record.source < overlays);
             let deletes = late.iter().map(|r| r.kind.key(buckets[r.source], r.id));
             let deletes: Vec<Bytes> = deletes.collect();
             series.records.records = late;
-            let merged = merge_series(&series, windows, (buckets, &columns), &targets)?;
-            Ok((series, deletes, merged))
+            let from = (buckets, &columns[..]);
+            let completed = complete_series(&series, &mut stored, from, &into.remnants)?;
+            let merged = merge_series(&series, stored, from, &into)?;
+            Ok((series, deletes, merged, completed))
         });
         let merged: Vec<_> = merged.collect::<Result<_>>()?;
         let mut writes = Writes {
@@ -176,12 +263,21 @@ impl Chunk {
             postings: BTreeMap::new(),
             deletes: Vec::new(),
             targets: Vec::new(),
+            remnants: Vec::new(),
             series: 0,
         };
+        let mut targets = std::mem::take(&mut into.windows);
         let mut numbered = Vec::new();
-        for (series, deletes, merged) in merged {
+        for (series, deletes, merged, completed) in merged {
+            let mut gone = Vec::new();
+            for (remnant, completed) in completed {
+                into.remnants[remnant].count(&completed);
+                writes.puts.extend(completed.encoded.records);
+                gone.extend(completed.gone);
+            }
             writes.series += u64::from(!deletes.is_empty());
             writes.deletes.extend(deletes);
+            writes.deletes.extend(gone);
             for of_target in merged {
                 let target = &mut targets[of_target.target];
                 let id = match of_target.id {
@@ -217,6 +313,7 @@ impl Chunk {
             writes.puts.extend(encoded.records);
         }
         writes.targets = targets;
+        writes.remnants = into.remnants;
         Ok(writes)
     }
 }
@@ -243,26 +340,54 @@ fn labels_of(forward: &Bytes) -> Result<icecore_model::Labels> {
     Ok(decoded.labels)
 }
 
+/// What a series has in each remnant that has it, with its late samples. Takes what is stored of it
+/// there.
+fn complete_series(
+    series: &ChunkSeries,
+    stored: &mut Vec<SourceRecord>,
+    from: (&[Bucket], &[SharedColumns]),
+    remnants: &[RemnantTarget],
+) -> Result<Vec<(usize, Completed)>> {
+    let late = &series.records.records;
+    let mut completed = Vec::new();
+    for (number, remnant) in remnants.iter().enumerate() {
+        let Some(id) = series.in_remnants[number] else {
+            continue;
+        };
+        let of_remnant = stored.extract_if(.., |record| record.source == remnant.at);
+        let older: Vec<SourceRecord> = of_remnant.collect();
+        if late
+            .iter()
+            .any(|r| remnant.bucket.overlaps(from.0[r.source]))
+        {
+            completed.push((number, remnant.complete(id, (older, late), from)?));
+        }
+    }
+    Ok(completed)
+}
+
 /// What the late samples of a series, which it has alone now, make of its windows in each target.
 fn merge_series(
     series: &ChunkSeries,
     windows: Vec<SourceRecord>,
     (buckets, columns): (&[Bucket], &[SharedColumns]),
-    targets: &[Target],
+    into: &MergeTargets,
 ) -> Result<Vec<Merged>> {
     let mut merged = Vec::new();
     if series.records.records.is_empty() {
         return Ok(merged);
     }
     let (mut of_target, mut windows) = (Vec::new(), windows);
-    for (number, target) in targets.iter().enumerate() {
+    let is_in_remnant = series.is_in_remnants(buckets, &into.remnants);
+    for (number, target) in into.windows.iter().enumerate() {
         let id = series.ids[number];
-        if let (None, Some(filter)) = (id, &target.filter)
-            && !filter.has(&labels_of(
-                series.forward.as_ref().unwrap_or(&Bytes::new()),
-            )?)
-        {
-            continue;
+        if let (None, Some(filter)) = (id, &target.filter) {
+            let labels = labels_of(series.forward.as_ref().unwrap_or(&Bytes::new()))?;
+            // Raw samples that would be kept still have to have a place.
+            let is_kept_raw = !is_in_remnant && into.longer.has(&labels);
+            if !filter.has(&labels) && !is_kept_raw {
+                continue;
+            }
         }
         let late = target
             .roll_up

@@ -1,15 +1,19 @@
 use std::slice;
 use std::sync::Arc;
 
-use icecore_model::retention::{ColumnSet, LateData, Level, Retention, RetentionPolicy};
+use icecore_model::retention::{ColumnSet, LateData, Level, Override, Retention, RetentionPolicy};
 use icecore_model::rollup::{RollupChoice, WindowFields};
+use icecore_model::{Labels, MatchOp, Matcher};
 use proptest::prelude::*;
 
 use super::super::snapshot::rules;
 use super::*;
 use crate::buckets::kept_since::{KeptClasses, KeptSince};
+use crate::buckets::ladder;
 use crate::buckets::levels::RolledBucket;
-use crate::read::levels;
+use crate::read::levels::{self, LevelPlan};
+
+mod remnants;
 
 const DAY_MS: i64 = 24 * HOUR_MS;
 const RAW: Resolution = Resolution::RAW;
@@ -36,7 +40,24 @@ fn policy(levels: &[(Resolution, i64, ColumnSet)]) -> RetentionPolicy {
 fn merging(policy: &RetentionPolicy) -> RetentionPolicy {
     let levels = policy.levels().to_vec();
     let delay_ms = policy.rollup_delay_ms();
-    RetentionPolicy::new(levels, delay_ms, LateData::Merge, Vec::new()).unwrap()
+    let overrides = policy.overrides().to_vec();
+    RetentionPolicy::new(levels, delay_ms, LateData::Merge, overrides).unwrap()
+}
+
+/// The same policy, with other times for some series.
+fn with_override(
+    policy: &RetentionPolicy,
+    series: &str,
+    retain: &[(Resolution, Retention)],
+) -> RetentionPolicy {
+    let levels = policy.levels().to_vec();
+    let delay_ms = policy.rollup_delay_ms();
+    let mut overrides = policy.overrides().to_vec();
+    overrides.push(Override {
+        matchers: vec![Matcher::new(MatchOp::Regex, "series", series).unwrap()],
+        retain: retain.to_vec(),
+    });
+    RetentionPolicy::new(levels, delay_ms, policy.late_data(), overrides).unwrap()
 }
 
 fn three_levels(days: [i64; 3]) -> RetentionPolicy {
@@ -50,6 +71,14 @@ fn three_levels(days: [i64; 3]) -> RetentionPolicy {
 
 /// A sample, known by its hour and a number.
 type Sample = (i64, usize);
+
+/// How many series there are.
+const SERIES: usize = 4;
+
+/// The series that a sample is of.
+fn series_of(sample: &Sample) -> usize {
+    sample.1 % SERIES
+}
 
 /// A database whose jobs do what is planned, and that knows where each sample lies.
 #[derive(Clone, Debug)]
@@ -66,6 +95,8 @@ struct World {
     /// What must be seen, and what must not.
     kept: BTreeSet<Sample>,
     deleted: BTreeSet<Sample>,
+    /// What must be seen as it came.
+    raw: BTreeSet<Sample>,
     next: usize,
 }
 
@@ -82,6 +113,7 @@ impl World {
             content: BTreeMap::new(),
             kept: BTreeSet::new(),
             deleted: BTreeSet::new(),
+            raw: BTreeSet::new(),
             next: 0,
         }
     }
@@ -100,9 +132,15 @@ impl World {
         }
     }
 
-    fn kept_since(&self) -> KeptSince {
+    fn kept_since(&self) -> KeptClasses {
         let policy = Arc::new(self.policy.clone());
-        KeptClasses::new(Some(&policy), self.now_ms).all()[0].clone()
+        KeptClasses::new(Some(&policy), self.now_ms)
+    }
+
+    /// Whether raw samples of a series are kept for longer than those of others.
+    fn outlives(&self, series: usize) -> bool {
+        let class = self.policy.class_of(&labels(series));
+        self.policy.outlives(class, RAW)
     }
 
     /// As ingest does.
@@ -110,7 +148,7 @@ impl World {
         let start_ms = hour * HOUR_MS;
         let merges = self.policy.late_data() == LateData::Merge;
         let mut closed = self.listed.closed_time(merges).into_iter();
-        start_ms < self.kept_since().all_ms || closed.any(|range| range.contains(&start_ms))
+        start_ms < self.kept_since().since_ms() || closed.any(|range| range.contains(&start_ms))
     }
 
     /// Whether the samples of an hour are gone.
@@ -121,6 +159,9 @@ impl World {
     /// An hour is flushed, into the raw bucket that holds it or into one of its own.
     fn flush(&mut self, hour: i64) {
         let own = bucket(1, hour);
+        if !self.is_gone(own) {
+            self.raw.insert((hour, self.next));
+        }
         let place = if self.is_gone(own) {
             let place = list::covering(self.listed.overlays(), own).unwrap_or(own);
             self.listed.insert_overlay(place);
@@ -161,6 +202,7 @@ impl World {
         self.deleted
             .extend((0..self.next).map(|number| (hour, number)));
         self.kept.retain(|sample| sample.0 != hour);
+        self.raw.retain(|sample| sample.0 != hour);
     }
 
     /// Raw hours of a window become one bucket.
@@ -219,6 +261,35 @@ impl World {
             let within = content.iter().filter(|s| target.contains(s.0 * HOUR_MS));
             self.content.get_mut(target).unwrap().extend(within);
         }
+        for remnant in &plan.remnants {
+            let within = content.iter().filter(|s| remnant.contains(s.0 * HOUR_MS));
+            let within = within.filter(|s| self.has_series(*remnant, series_of(s)));
+            let within: Vec<Sample> = within.copied().collect();
+            self.content.get_mut(remnant).unwrap().extend(within);
+        }
+    }
+
+    fn has_series(&self, bucket: Bucket, series: usize) -> bool {
+        let mut content = self.content[&bucket].iter();
+        content.any(|sample| series_of(sample) == series)
+    }
+
+    /// Series that are kept for longer move to a bucket of their own, and the rest goes.
+    fn build_remnant(&mut self, plan: &RemnantPlan) {
+        let target = plan.target;
+        assert!(!self.listed.contains(target) && !self.retired.contains_key(&target));
+        let listed = list::in_range(self.listed.raw(), target.start_ms(), target.end_ms() - 1);
+        assert_eq!(listed, plan.sources, "all that is raw goes");
+        let content = plan.sources.iter().flat_map(|source| &self.content[source]);
+        let content = content.filter(|sample| self.outlives(series_of(sample)));
+        let content: BTreeSet<Sample> = content.copied().collect();
+        let alone = self.listed.hours_without_windows(&plan.sources);
+        self.cull(&plan.cull());
+        if !content.is_empty() {
+            self.listed.insert(target);
+            self.listed.set_alone(target, alone);
+            self.content.insert(target, content);
+        }
     }
 
     /// Buckets of windows become a larger one.
@@ -272,6 +343,10 @@ impl World {
             self.roll_up(&plan);
             self.check();
         }
+        while let Some(plan) = remnants(&self.input()).0.first().cloned() {
+            self.build_remnant(&plan);
+            self.check();
+        }
         while let Some(plan) = culls(&self.input()).0.first().cloned() {
             self.cull(&plan);
             self.check();
@@ -304,25 +379,32 @@ impl World {
         self.check();
     }
 
-    /// What a reader finds of an hour, each sample as often as it does.
-    fn read(&self, plan: &levels::LevelPlan, hour: i64) -> Vec<Sample> {
+    /// What a reader finds of a series in an hour, each sample as often as it does, and the level
+    /// that it reads.
+    fn read(&self, plan: &LevelPlan, (hour, series): (i64, usize)) -> (Vec<Sample>, Resolution) {
         let start_ms = hour * HOUR_MS;
-        let mut segments = plan.levels.segments.iter();
+        let has = |bucket: Bucket| self.has_series(bucket, series);
+        let of_series = plan.of_series(has);
+        let mut segments = of_series.levels.segments.iter();
         let segment = segments.find(|s| (s.start_ms..s.end_ms).contains(&start_ms));
         let level = segment.map_or(RAW, |segment| segment.resolution);
         let is_in = |ranges: &[std::ops::Range<i64>]| ranges.iter().any(|r| r.contains(&start_ms));
+        let is_remnant = |bucket: Bucket| ladder::is_remnant(bucket.size);
         let is_read = |bucket: &&Bucket| match self.listed.facts(**bucket) {
             Some(facts) => facts.resolution == level,
-            None if is_in(&plan.late.gone) => is_in(&plan.late.merged),
+            None if is_in(&of_series.late.gone) => {
+                !is_remnant(**bucket) && is_in(&of_series.late.merged)
+            }
             None => level.is_raw(),
         };
         let read = plan.buckets.iter().filter(is_read);
         let read = read.flat_map(|bucket| &self.content[bucket]);
-        read.filter(|s| s.0 == hour).copied().collect()
+        let read = read.filter(|s| s.0 == hour && series_of(s) == series);
+        (read.copied().collect(), level)
     }
 
     /// Every sample that the policy keeps is seen once by every query, and nothing that was deleted
-    /// is.
+    /// is. What it keeps as it came is seen as it came.
     fn check(&mut self) {
         let kept_since = self.kept_since();
         for gone in self.listed.gone() {
@@ -331,14 +413,25 @@ impl World {
             let mut left = samples.filter(|sample| gone.contains(sample.0 * HOUR_MS));
             assert_eq!(left.next(), None, "what is gone is gone");
         }
+        let classes: Vec<&KeptSince> = (0..SERIES)
+            .map(|series| &kept_since.all()[kept_since.class_of(&labels(series))])
+            .collect();
+        let is_kept = |sample: &Sample| {
+            let class = classes[series_of(sample)];
+            sample.0 * HOUR_MS >= class.all_ms
+        };
         // Gone for good; a clock that goes back or another policy does not bring it back.
-        self.kept
-            .retain(|(hour, _)| hour * HOUR_MS >= kept_since.all_ms);
-        let hours: BTreeSet<i64> = self.content.values().flatten().map(|s| s.0).collect();
-        let hours = hours
-            .into_iter()
-            .filter(|hour| hour * HOUR_MS >= kept_since.all_ms);
-        for hour in hours.chain(self.kept.iter().map(|sample| sample.0)) {
+        self.kept.retain(is_kept);
+        self.raw.retain(|sample| {
+            let class = classes[series_of(sample)];
+            is_kept(sample) && !class.is_older(RAW, (sample.0 + 1) * HOUR_MS)
+        });
+        let found = self.content.values().flatten().filter(|s| is_kept(s));
+        let found = found.map(|sample| (sample.0, series_of(sample)));
+        let kept = self.kept.iter();
+        let kept = kept.map(|sample| (sample.0, series_of(sample)));
+        let places: BTreeSet<(i64, usize)> = found.chain(kept).collect();
+        for (hour, series) in places {
             for step_ms in [0, 300_000, HOUR_MS] {
                 let choice = RollupChoice {
                     step_ms,
@@ -349,18 +442,29 @@ impl World {
                 let range = (hour * HOUR_MS, (hour + 1) * HOUR_MS - 1);
                 let wanted = (&choice, WindowFields::SUM);
                 let head = BTreeSet::new();
-                let plan = levels::plan(&self.listed, &kept_since, &head, range, wanted);
-                let read = self.read(&plan, hour);
+                let plan = levels::plan(&self.listed, classes[series], &head, range, wanted);
+                let (read, level) = self.read(&plan, (hour, series));
                 let seen: BTreeSet<Sample> = read.iter().copied().collect();
                 assert_eq!(read.len(), seen.len(), "twice: {read:?}: {plan:?}");
                 let expected = self.kept.range((hour, 0)..(hour + 1, 0));
+                let expected = expected.filter(|s| series_of(s) == series);
                 let missing: Vec<&Sample> = expected.filter(|s| !seen.contains(s)).collect();
                 assert!(missing.is_empty(), "{missing:?}, step {step_ms}: {plan:?}");
                 let back: Vec<&Sample> = seen.intersection(&self.deleted).collect();
                 assert!(back.is_empty(), "{back:?}, step {step_ms}: {plan:?}");
+                let raw = self.raw.range((hour, 0)..(hour + 1, 0));
+                let mut raw = raw.filter(|s| series_of(s) == series);
+                assert!(
+                    step_ms > 0 || level.is_raw() || raw.next().is_none(),
+                    "{hour} of {series} is kept as it came: {plan:?}"
+                );
             }
         }
     }
+}
+
+fn labels(series: usize) -> Labels {
+    Labels::from_pairs([("series", series.to_string())])
 }
 
 #[test]
@@ -586,6 +690,7 @@ fn late_samples_of_gone_time_are_merged_into_every_level_that_is_left() {
         around: bucket(8, 0),
         overlays: overlays.to_vec(),
         targets: vec![bucket(6, 0), bucket(6, 64), bucket(8, 0)],
+        remnants: Vec::new(),
     };
     assert_eq!(merges(&world.input()), slice::from_ref(&plan));
     world.busy_hours.insert(overlays[1].start);

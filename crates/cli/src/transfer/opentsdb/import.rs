@@ -1,0 +1,488 @@
+//! `icecore import opentsdb`.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use icecore_opentsdb::transfer::ConfiguredTables;
+use icecore_wire::opentsdb::cell_line::CellLine;
+use reqwest::header::CONTENT_ENCODING;
+use serde_json::{Value, json};
+
+use super::gateway::{NoSuchTable, Scan};
+use super::inputs::{Input, expand};
+use super::skips::Skips;
+use super::tables::{TableArgs, params, parse_widths, show_widths};
+use crate::remote::{Connection, ServerArgs};
+use crate::transfer::chunks::{Chunks, InputFormat, plain};
+use crate::transfer::progress::Progress;
+use crate::transfer::state_file::{StateFile, sibling_path};
+use crate::transfer::upload::upload;
+
+/// Where the progress is noted if there is no file to note it beside.
+const GATEWAY_STATE: &str = "icecore-import-opentsdb";
+
+/// Store what OpenTSDB has: lines of its text format, or cells of its tables
+///
+/// Lines are `metric timestamp value tagk=tagv …`, as `tsdb import` reads and `tsdb scan --import`
+/// writes them. Cells are lines of JSON with table, row, family, qualifier and value in
+/// hexadecimal. The address of an HBase REST gateway is read table by table. UIDs keep their
+/// numbers: where one means something else here, nothing is imported.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct OpentsdbImport {
+    /// Files, plain or compressed, directories of them, or the URL of an HBase REST gateway
+    #[arg(value_name = "FILE|DIRECTORY|URL", required = true)]
+    inputs: Vec<String>,
+
+    /// Go on where the last import of the same inputs was
+    #[arg(long)]
+    resume: bool,
+
+    /// Pass over lines and cells that cannot be read, and count them
+    #[arg(long)]
+    skip_errors: bool,
+
+    /// Create metrics that lines name and that have no UID yet
+    #[arg(long)]
+    auto_metric: bool,
+
+    /// Bytes, before compression, of one request
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
+    chunk_bytes: usize,
+
+    /// A further table of the gateway, for example of rollups; may be repeated
+    #[arg(long = "table", value_name = "NAME")]
+    further_tables: Vec<String>,
+
+    /// Bytes of the UIDs in cells: of metrics, tag keys, tag values (default: the server's)
+    #[arg(long, value_name = "M,K,V", value_parser = parse_widths)]
+    uid_widths: Option<[usize; 3]>,
+
+    #[command(flatten)]
+    tables: TableArgs,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  icecore import opentsdb points.gz --auto-metric
+  icecore import opentsdb uid.json.gz data-*.json.gz           cells; in any order
+  icecore import opentsdb http://hbase:8080 --opentsdb.config /etc/opentsdb/opentsdb.conf
+  icecore import opentsdb dump/ --resume                       after an interruption";
+
+/// Which cells are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    Names,
+    Rest,
+}
+
+/// How far an import is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Position {
+    pass: u64,
+    input: u64,
+    /// Of a file: bytes and lines that were stored.
+    offset: u64,
+    lines: u64,
+    /// Of a gateway: the table, and the row that was stored last.
+    table: u64,
+    row: Vec<u8>,
+}
+
+impl Position {
+    fn to_json(&self) -> Value {
+        json!({
+            "pass": self.pass, "input": self.input, "offset": self.offset, "lines": self.lines,
+            "table": self.table, "row": hex::encode(&self.row),
+        })
+    }
+
+    fn from_json(noted: &Value) -> anyhow::Result<Self> {
+        let number = |key: &str| noted[key].as_u64().context("invalid state file");
+        let row = noted["row"].as_str().and_then(|row| hex::decode(row).ok());
+        Ok(Self {
+            pass: number("pass")?,
+            input: number("input")?,
+            offset: number("offset")?,
+            lines: number("lines")?,
+            table: number("table")?,
+            row: row.context("invalid state file")?,
+        })
+    }
+}
+
+/// An import that is under way.
+struct Run<'a> {
+    args: &'a OpentsdbImport,
+    connection: &'a Connection,
+    tables: ConfiguredTables,
+    state_file: StateFile,
+    position: Position,
+    progress: Progress,
+    skips: Skips,
+    names: u64,
+    records: u64,
+    /// Whether the UID table had anything.
+    saw_names: bool,
+    saw_cells: bool,
+}
+
+impl OpentsdbImport {
+    pub(crate) async fn import(self) -> anyhow::Result<()> {
+        let connection = self.server.connect()?;
+        let mut tables = self.tables.tables()?;
+        if let Some(widths) = self.uid_widths {
+            tables.layout.widths = widths;
+        }
+        tables.rollups.extend(self.further_tables.iter().cloned());
+        let inputs = expand(&self.inputs)?;
+        let state_path = match self.inputs.first() {
+            // Beside a directory, also where its name ends with a slash.
+            Some(first) if matches!(inputs.first(), Some(Input::File(_))) => {
+                PathBuf::from(first.trim_end_matches('/'))
+            }
+            _ => PathBuf::from(GATEWAY_STATE),
+        };
+        let about: Vec<Value> = inputs
+            .iter()
+            .map(Input::about)
+            .collect::<anyhow::Result<_>>()?;
+        let about = json!({"inputs": about, "cells": self.cells_path(&tables)});
+        let state_file = StateFile::new(sibling_path(&state_path, ".progress"), about);
+        let noted = if self.resume {
+            state_file.read()?
+        } else {
+            None
+        };
+        let position = noted.as_ref().map(Position::from_json).transpose()?;
+        let mut run = Run {
+            args: &self,
+            connection: &connection,
+            tables,
+            state_file,
+            position: position.unwrap_or_default(),
+            progress: Progress::new(),
+            skips: Skips::default(),
+            names: 0,
+            records: 0,
+            saw_names: noted.is_some(),
+            saw_cells: false,
+        };
+        let imported = tokio::select! {
+            imported = run.import(&inputs) => imported,
+            _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
+        };
+        run.progress.clear();
+        run.skips.print("skipped");
+        imported.with_context(|| {
+            format!(
+                "import incomplete; --resume continues it (state in {})",
+                run.state_file.path().display()
+            )
+        })?;
+        run.state_file.remove();
+        if run.saw_cells && !run.saw_names {
+            let table = &run.tables.layout.names.uid;
+            eprintln!(
+                "icecore: warning: no cells of table {table}: UIDs were taken for those of this \
+                 server"
+            );
+        }
+        eprintln!(
+            "icecore: imported {}; {} new names, {} records",
+            run.progress.rates(),
+            run.names,
+            run.records
+        );
+        Ok(())
+    }
+
+    fn lines_path(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        if self.skip_errors {
+            query.append_pair("skip_errors", "true");
+        }
+        if self.auto_metric {
+            query.append_pair("auto_metric", "true");
+        }
+        format!("/api/v1/import/opentsdb?{}", query.finish())
+    }
+
+    fn cells_path(&self, tables: &ConfiguredTables) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        if self.skip_errors {
+            query.append_pair("skip_errors", "true");
+        }
+        query.extend_pairs(params(&tables.layout));
+        // The server knows its own widths.
+        if self.uid_widths.is_some() || self.tables.has_config() {
+            query.append_pair("uid_widths", &show_widths(tables.layout.widths));
+        }
+        format!("/api/v1/import/opentsdb/cells?{}", query.finish())
+    }
+}
+
+impl Run<'_> {
+    async fn import(&mut self, inputs: &[Input]) -> anyhow::Result<()> {
+        for (number, pass) in (0..).zip([Pass::Names, Pass::Rest]) {
+            if number < self.position.pass {
+                continue;
+            }
+            for (index, input) in (0..).zip(inputs) {
+                if index < self.position.input {
+                    continue;
+                }
+                let imported = match input {
+                    Input::File(path) => self.import_file(path.clone(), pass).await,
+                    Input::Gateway(url) => self.import_gateway(url, pass).await,
+                };
+                imported.with_context(|| format!("in {}", input.name()))?;
+                self.note(Position {
+                    pass: number,
+                    input: index + 1,
+                    ..Position::default()
+                })?;
+            }
+            self.note(Position {
+                pass: number + 1,
+                ..Position::default()
+            })?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, position: Position) -> anyhow::Result<()> {
+        self.position = position;
+        self.state_file.write(&self.position.to_json())
+    }
+
+    async fn import_file(&mut self, path: PathBuf, pass: Pass) -> anyhow::Result<()> {
+        let name = path.display().to_string();
+        let chunk_bytes = self.args.chunk_bytes;
+        let mut chunks = Chunks::open(plain(File::open(&path)?)?, chunk_bytes)?;
+        if chunks.form == InputFormat::Native {
+            bail!("neither lines nor cells: icecore import reads the native format");
+        }
+        let is_cells = chunks.form == InputFormat::Json;
+        if !is_cells && pass == Pass::Names {
+            return Ok(());
+        }
+        let start = self.position.clone();
+        chunks.skip_to(start.offset, start.lines, false)?;
+        loop {
+            let reading = tokio::task::spawn_blocking(move || (chunks.next(), chunks));
+            let next;
+            (next, chunks) = reading.await?;
+            let Some(chunk) = next? else {
+                return Ok(());
+            };
+            let lines = chunk.bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let position = Position {
+                offset: chunk.end,
+                lines: chunk.lines_before + lines,
+                ..start.clone()
+            };
+            let bytes = chunk.bytes.len() as u64;
+            if is_cells {
+                let uid_table = self.tables.layout.names.uid.clone();
+                let kept =
+                    tokio::task::spawn_blocking(move || keep(&chunk.bytes, pass, &uid_table));
+                if let Some(kept) = kept.await? {
+                    self.saw_names |= pass == Pass::Names;
+                    self.saw_cells = true;
+                    self.send_cells(kept, chunk.lines_before, &name).await?;
+                }
+            } else {
+                let path = self.args.lines_path();
+                self.send(&path, chunk.bytes, chunk.lines_before, &name)
+                    .await?;
+            }
+            self.note(position)?;
+            self.progress.bytes += bytes;
+            self.show(pass);
+        }
+    }
+
+    async fn import_gateway(&mut self, url: &str, pass: Pass) -> anyhow::Result<()> {
+        let names = self.tables.layout.names.clone();
+        let tables: Vec<String> = match pass {
+            Pass::Names => vec![names.uid],
+            Pass::Rest => {
+                let further = self.tables.rollups.iter().cloned();
+                let mut tables = vec![names.data, names.meta, names.tree];
+                tables.extend(further);
+                tables
+            }
+        };
+        let start = self.position.clone();
+        for (index, table) in (0..).zip(&tables) {
+            if index < start.table {
+                continue;
+            }
+            let row = if index == start.table {
+                start.row.clone()
+            } else {
+                Vec::new()
+            };
+            let is_needed = pass == Pass::Names || index == 0;
+            let scanned = self.import_table(url, table, row, index, pass).await;
+            match scanned {
+                // Meta data, trees and rollups are not everywhere.
+                Err(error) if !is_needed && error.is::<NoSuchTable>() => {
+                    eprintln!("icecore: warning: {url}: {error}");
+                }
+                scanned => scanned?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn import_table(
+        &mut self,
+        url: &str,
+        table: &str,
+        row: Vec<u8>,
+        index: u64,
+        pass: Pass,
+    ) -> anyhow::Result<()> {
+        let mut scan = Scan::new(url, table, row)?;
+        let mut lines = Vec::new();
+        let name = format!("{url}/{table}");
+        loop {
+            let cells = scan.next().await?;
+            let is_end = cells.is_none();
+            let mut last = None;
+            for cell in cells.into_iter().flatten() {
+                cell.write(&mut lines);
+                last = Some(cell.row);
+            }
+            self.saw_names |= pass == Pass::Names && !lines.is_empty();
+            self.saw_cells |= !lines.is_empty();
+            if !lines.is_empty() && (is_end || lines.len() >= self.args.chunk_bytes) {
+                let bytes = lines.len() as u64;
+                self.send_cells(std::mem::take(&mut lines), 0, &name)
+                    .await?;
+                self.progress.bytes += bytes;
+                if let Some(row) = last {
+                    let position = Position {
+                        table: index,
+                        row,
+                        ..self.position.clone()
+                    };
+                    self.note(position)?;
+                }
+                self.show(pass);
+            }
+            if is_end {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn send_cells(
+        &mut self,
+        lines: Vec<u8>,
+        lines_before: u64,
+        name: &str,
+    ) -> anyhow::Result<()> {
+        let path = self.args.cells_path(&self.tables);
+        self.send(&path, lines, lines_before, name).await
+    }
+
+    /// Sends lines until they are stored.
+    async fn send(
+        &mut self,
+        path: &str,
+        lines: Vec<u8>,
+        lines_before: u64,
+        name: &str,
+    ) -> anyhow::Result<()> {
+        let body = tokio::task::spawn_blocking(move || zstd::bulk::compress(&lines, 1)).await??;
+        let headers = [(CONTENT_ENCODING, "zstd")];
+        let report = upload(self.connection, path, &headers, body.into(), lines_before).await?;
+        self.skips.add(&report, |line| {
+            format!("{name} line {}", lines_before + line)
+        });
+        let count = |key: &str| report[key].as_u64().unwrap_or(0);
+        self.progress.samples += count("samples") + count("histograms");
+        self.names += count("names");
+        self.records += count("records");
+        Ok(())
+    }
+
+    fn show(&self, pass: Pass) {
+        let what = match pass {
+            Pass::Names => "importing names: ",
+            Pass::Rest => "importing: ",
+        };
+        self.progress.update(what, None);
+    }
+}
+
+/// The lines of a pass; others are empty, so that lines keep their numbers. `None` where there is
+/// nothing.
+fn keep(lines: &[u8], pass: Pass, uid_table: &str) -> Option<Vec<u8>> {
+    let mut kept = Vec::with_capacity(lines.len());
+    let mut is_empty = true;
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        let text = std::str::from_utf8(line).unwrap_or_default();
+        let table = CellLine::parse(text).map(|cell| cell.table);
+        // What is no cell is told with the rest.
+        let is_name = table.is_ok_and(|table: Cow<'_, str>| table == uid_table);
+        let wanted = is_name == (pass == Pass::Names);
+        if wanted && !line.trim_ascii().is_empty() {
+            kept.extend_from_slice(line);
+            is_empty = false;
+        } else {
+            kept.push(b'\n');
+        }
+    }
+    (!is_empty).then_some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_first_and_lines_keep_their_numbers() {
+        let cell = |table: &str| {
+            let cell = CellLine {
+                table: table.into(),
+                ..CellLine::default()
+            };
+            let mut line = Vec::new();
+            cell.write(&mut line);
+            String::from_utf8(line).unwrap()
+        };
+        let (data, uid) = (cell("tsdb"), cell("tsdb-uid"));
+        let text = format!("{data}{uid}garbage\n\n{uid}");
+        let keep = |pass| keep(text.as_bytes(), pass, "tsdb-uid").unwrap();
+        assert_eq!(keep(Pass::Names), format!("\n{uid}\n\n{uid}").into_bytes());
+        assert_eq!(
+            keep(Pass::Rest),
+            format!("{data}\ngarbage\n\n\n").into_bytes()
+        );
+        assert_eq!(super::keep(b"\n\n", Pass::Rest, "tsdb-uid"), None);
+    }
+
+    #[test]
+    fn positions_come_back() {
+        let position = Position {
+            pass: 1,
+            input: 2,
+            offset: 3,
+            lines: 4,
+            table: 5,
+            row: vec![0, 255],
+        };
+        assert_eq!(Position::from_json(&position.to_json()).unwrap(), position);
+        assert!(Position::from_json(&json!({})).is_err());
+    }
+}

@@ -1,0 +1,95 @@
+//! Events of a file as columns, for queries that look at many events and few columns.
+
+use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, SchemaRef};
+use arrow::error::ArrowError;
+use icecore_events::{FileBytes, FileScan};
+use icecore_model::StoreError;
+
+use crate::attribute_values::attribute_values;
+use crate::attributes_json;
+use crate::columns::{self, attribute_of};
+use crate::scan::RowScan;
+
+/// Reads columns of a file. All events of the range of time are there, and those that the
+/// condition excludes may be.
+pub struct ColumnBatches {
+    rows: RowScan,
+    schema: SchemaRef,
+    positions: Vec<usize>,
+}
+
+impl ColumnBatches {
+    /// Begins to read the columns of `schema`, which are some of those that
+    /// [`crate::event_schema`] has. Attributes that had no column when the file was written are
+    /// taken from the JSON of all attributes.
+    pub async fn open(
+        file: FileBytes,
+        scan: FileScan,
+        schema: SchemaRef,
+    ) -> Result<Self, StoreError> {
+        let rows = RowScan::new(file, scan).await?;
+        let has = rows.footer.metadata.schema();
+        let mut positions = Vec::new();
+        for field in schema.fields() {
+            let stored = has.index_of(field.name());
+            let position = match stored {
+                Ok(at) if has.field(at).data_type() == field.data_type() => at,
+                _ => has.index_of(columns::ATTRIBUTES).map_err(in_arrow)?,
+            };
+            if !positions.contains(&position) {
+                positions.push(position);
+            }
+        }
+        Ok(Self {
+            rows,
+            schema,
+            positions,
+        })
+    }
+
+    /// Some more rows, or `None` at the end.
+    pub async fn next_batch(&mut self) -> Result<Option<RecordBatch>, StoreError> {
+        let Some((rows, batch)) = self.rows.next(&self.positions).await? else {
+            return Ok(None);
+        };
+        self.arrange(rows, batch).map(Some).map_err(in_arrow)
+    }
+
+    fn arrange(&self, rows: usize, batch: Option<RecordBatch>) -> Result<RecordBatch, ArrowError> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let Some(batch) = batch else {
+            let empty = Vec::new();
+            return RecordBatch::try_new_with_options(self.schema.clone(), empty, &options);
+        };
+        let columns: Result<Vec<ArrayRef>, ArrowError> = (self.schema.fields().iter())
+            .map(|field| match batch.column_by_name(field.name()) {
+                Some(array) if array.data_type() == field.data_type() => Ok(array.clone()),
+                _ => from_attributes(field, &batch),
+            })
+            .collect();
+        RecordBatch::try_new_with_options(self.schema.clone(), columns?, &options)
+    }
+}
+
+/// A column that the file does not have, made of all attributes.
+fn from_attributes(field: &Field, batch: &RecordBatch) -> Result<ArrayRef, ArrowError> {
+    let lacking = || ArrowError::SchemaError(format!("events have no column {field}"));
+    let path = attribute_of(field.name()).ok_or_else(lacking)?;
+    let json = batch.column_by_name(columns::ATTRIBUTES);
+    let json = json
+        .and_then(|array| array.as_string_opt::<i32>())
+        .ok_or_else(lacking)?;
+    let attributes = json
+        .iter()
+        .map(|json| attributes_json::from_json(json.unwrap_or("{}")));
+    let attributes: Result<Vec<_>, _> = attributes.collect();
+    let attributes = attributes.map_err(|error| ArrowError::JsonError(error.reason.into()))?;
+    let values = attributes.iter().map(|attributes| attributes.get(path));
+    let column = attribute_values(field.data_type(), values);
+    column.map(|(array, _)| array).ok_or_else(lacking)
+}
+
+fn in_arrow(error: ArrowError) -> StoreError {
+    StoreError(format!("columns of a file of events: {error}"))
+}

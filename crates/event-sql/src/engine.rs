@@ -1,0 +1,180 @@
+//! Runs queries.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::execute_stream;
+use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use futures::TryStreamExt as _;
+use icecore_events::Problem;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::answer::{self, Found};
+use crate::request::{SqlAnswer, SqlRequest};
+use crate::source::{AbortOnDrop, Source, SqlSource};
+use crate::statement::{self, problem};
+use crate::tables::{self, CATALOG, SCHEMA};
+
+/// The stack of a thread: enough for the deepest plan of the longest text. It takes memory only as
+/// far as it is used.
+const STACK_BYTES: usize = 512 << 20;
+
+/// Functions that make large values of small ones, in memory that no limit of a query sees.
+const REFUSED_FUNCTIONS: [&str; 3] = ["lpad", "repeat", "rpad"];
+
+/// What a query may take.
+#[derive(Clone, Copy, Debug)]
+pub struct SqlLimits {
+    pub time: Duration,
+    pub memory_bytes: usize,
+    /// Threads of all queries together.
+    pub threads: usize,
+}
+
+impl Default for SqlLimits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(30),
+            memory_bytes: 256 * 1024 * 1024,
+            // One core is left to those who write.
+            threads: std::thread::available_parallelism()
+                .map_or(1, |cores| (cores.get() - 1).clamp(1, 8)),
+        }
+    }
+}
+
+/// Runs queries on threads of its own.
+pub struct SqlEngine {
+    limits: SqlLimits,
+    /// There until the engine is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl SqlEngine {
+    pub fn new(limits: SqlLimits) -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(limits.threads.max(1))
+            .max_blocking_threads(limits.threads.max(1) + 1)
+            .thread_name("sql")
+            .thread_stack_size(STACK_BYTES)
+            .enable_time()
+            .build()?;
+        Ok(Self {
+            limits,
+            runtime: Some(runtime),
+        })
+    }
+
+    /// Answers a query over one state of events and cells. Ends it when the answer is not waited
+    /// for.
+    pub async fn query(
+        &self,
+        view: Arc<dyn SqlSource>,
+        request: SqlRequest,
+    ) -> Result<SqlAnswer, Problem> {
+        let source = Source::new(view);
+        let limits = self.limits;
+        let Some(runtime) = &self.runtime else {
+            return Err(Problem::new(503, "sql.unavailable", "queries have ended"));
+        };
+        let work = async move {
+            let statement = statement::parse(&request.query)?;
+            let running = run(source, statement, &request, limits);
+            let done = tokio::time::timeout(limits.time, running).await;
+            let found = done.unwrap_or_else(|_| {
+                let detail = format!("the query took longer than {} s", limits.time.as_secs());
+                Err(Problem::new(422, "sql.limit", detail))
+            })?;
+            answer::write(&request, &found)
+        };
+        let mut working = AbortOnDrop(runtime.spawn(work));
+        let done = (&mut working.0).await;
+        done.map_err(|error| Problem::new(500, "sql.failed", error.to_string()))?
+    }
+}
+
+impl Drop for SqlEngine {
+    fn drop(&mut self) {
+        // Threads cannot be waited for where futures run.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn run(
+    source: Source,
+    statement: datafusion::sql::parser::Statement,
+    request: &SqlRequest,
+    limits: SqlLimits,
+) -> Result<Found, Problem> {
+    let context = context(limits).map_err(|error| problem(&error))?;
+    let registered = tables::register(&context, &source, request.allow_full_scan);
+    registered.map_err(|error| problem(&error))?;
+    let found = execute(&context, statement, request.limit, limits.memory_bytes).await;
+    found.map_err(|error| problem(&error))
+}
+
+fn context(limits: SqlLimits) -> datafusion::error::Result<SessionContext> {
+    let config = SessionConfig::new()
+        .with_default_catalog_and_schema(CATALOG, SCHEMA)
+        .with_create_default_catalog_and_schema(false)
+        .with_information_schema(false)
+        .with_target_partitions(limits.threads.max(1));
+    // Nothing is written to disks of this machine.
+    let no_disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(GreedyMemoryPool::new(limits.memory_bytes)))
+        .with_disk_manager_builder(no_disk)
+        .build_arc()?;
+    let context = SessionContext::new_with_config_rt(config, runtime);
+    for name in REFUSED_FUNCTIONS {
+        context.deregister_udf(name);
+    }
+    Ok(context)
+}
+
+async fn execute(
+    context: &SessionContext,
+    statement: datafusion::sql::parser::Statement,
+    limit: usize,
+    memory_bytes: usize,
+) -> datafusion::error::Result<Found> {
+    let plan = context.state().statement_to_plan(statement).await?;
+    let only_reads = SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false);
+    only_reads.verify_plan(&plan)?;
+    let frame = context.execute_logical_plan(plan).await?;
+    let plan = frame.create_physical_plan().await?;
+    let mut stream = execute_stream(plan, context.task_ctx())?;
+    let mut found = Found {
+        schema: stream.schema(),
+        batches: Vec::new(),
+        is_cut: false,
+    };
+    let (mut rows, mut bytes) = (0, 0);
+    while let Some(batch) = stream.try_next().await? {
+        let room = limit - rows;
+        found.is_cut = batch.num_rows() > room;
+        let batch = batch.slice(0, room.min(batch.num_rows()));
+        rows += batch.num_rows();
+        bytes += batch.get_array_memory_size();
+        if bytes > memory_bytes {
+            let detail = "the answer is larger than the memory of a query";
+            return Err(statement::external(Problem::new(422, "sql.limit", detail)));
+        }
+        if batch.num_rows() > 0 {
+            found.batches.push(batch);
+        }
+        if found.is_cut {
+            break;
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,29 @@
+//! SQL over events, by DataFusion.
+//!
+//! ```text
+//! text ─► one statement that only reads ─► plan ─► files and tail of a view, columns of the query
+//!                                               └► cells of a view as rollup tables
+//! ```
+//!
+//! Holds always:
+//! - A query sees one state of all events, each of them once, and none that is too old to be kept.
+//! - Queries run on threads of their own, with limits of time and memory, and end when nobody waits
+//!   for them any more.
+//! - Nothing but events and cells can be read, and nothing can be written.
+
+mod answer;
+mod engine;
+mod event_batches;
+mod event_table;
+mod json_get;
+mod pushdown;
+mod request;
+mod rollup_rows;
+mod rollup_table;
+mod source;
+mod statement;
+mod tables;
+
+pub use engine::{SqlEngine, SqlLimits};
+pub use request::{SqlAnswer, SqlFormat, SqlRequest};
+pub use source::SqlSource;

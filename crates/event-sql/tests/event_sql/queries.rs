@@ -1,0 +1,149 @@
+//! What queries find.
+
+use arrow::ipc::reader::StreamReader;
+use icecore_event_sql::SqlLimits;
+use serde_json::{Value as Json, json};
+
+use crate::events::{answer, rows};
+
+async fn check(query: &str, expected: Json) {
+    let found = rows(query)
+        .await
+        .unwrap_or_else(|problem| panic!("{query}: {problem}"));
+    assert_eq!(json!(found), expected, "{query}");
+}
+
+#[tokio::test]
+async fn each_event_is_seen_once() {
+    let all = "started_at >= '2026-11-09T00:00:00Z'";
+    check(
+        &format!(
+            r#"SELECT count(*) a, sum("attr.order.items") b FROM shop."order.placed" WHERE {all}"#
+        ),
+        json!([[100, 4950]]),
+    )
+    .await;
+    // Fifteen of the others are kept: five of the file, ten of the tail.
+    check(
+        &format!(
+            "SELECT event_type, count(*) FROM events WHERE {all} GROUP BY event_type ORDER BY 1"
+        ),
+        json!([["cart.seen", 15], ["order.placed", 100]]),
+    )
+    .await;
+    check(
+        &format!("SELECT count(DISTINCT event_id) FROM events WHERE {all} AND service_id = 'shop' AND event_type = 'order.placed'"),
+        json!([[100]]),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn filters_on_times_and_attributes() {
+    let table = r#"shop."order.placed""#;
+    for (filter, expected) in [
+        (
+            "started_at >= '2026-11-09T10:00:30Z' AND started_at < '2026-11-09T10:00:32Z'",
+            json!([[30], [31]]),
+        ),
+        (
+            "started_at BETWEEN '2026-11-09T10:01:38Z' AND '2026-11-09T10:01:39Z'",
+            json!([[98], [99]]),
+        ),
+        (
+            r#"started_at >= '2026-11-09T10:00:00Z' AND "attr.order.items" IN (3, 41, 75, 1000)"#,
+            json!([[3], [41], [75]]),
+        ),
+        (
+            r#"started_at > '2026-11-09T10:01:36Z' AND "attr.order.channel" = 'web'"#,
+            json!([[98]]),
+        ),
+        (
+            r#"started_at > '2026-11-09T10:00:00Z' AND ("attr.order.total" > 49 OR outcome = 'FAILURE')"#,
+            json!([[99]]),
+        ),
+        (
+            "started_at > '2026-11-09T10:00:00Z' AND event_id = '00000000-0000-0000-0000-000000000029'",
+            json!([[41]]),
+        ),
+        (
+            "started_at > '2026-11-09T10:00:00Z' AND json_get(attributes, 'note.by') = 'n77'",
+            json!([[77]]),
+        ),
+        (
+            "started_at > '2026-11-09T10:01:37Z' AND event_type = 'order.placed'",
+            json!([[98], [99]]),
+        ),
+    ] {
+        let query = format!(r#"SELECT "attr.order.items" FROM {table} WHERE {filter} ORDER BY 1"#);
+        check(&query, expected).await;
+    }
+}
+
+#[tokio::test]
+async fn joins_windows_and_subqueries() {
+    check(
+        r#"WITH o AS (SELECT "attr.order.channel" c, "attr.order.total" t FROM shop."order.placed"
+             WHERE started_at >= '2026-11-09T10:00:00Z')
+           SELECT c, max(t), count(*) FROM o GROUP BY c ORDER BY c"#,
+        json!([["app", 49.5, 50], ["web", 49.0, 50]]),
+    )
+    .await;
+    check(
+        r#"SELECT a.event_id = b.event_id x FROM events a JOIN events b ON a.event_id = b.event_id
+           WHERE a.started_at = '2026-11-09T10:00:05Z' AND b.started_at = '2026-11-09T10:00:05Z'"#,
+        json!([[true]]),
+    )
+    .await;
+    let explained = rows("EXPLAIN SELECT 1").await.unwrap();
+    assert!(!explained.is_empty());
+}
+
+#[tokio::test]
+async fn answers_in_every_format() {
+    let query = r#"SELECT event_type, "attr.order.items" items, started_at, ended_at
+                   FROM shop."order.placed" WHERE started_at >= '2026-11-09T10:01:38Z'
+                   ORDER BY started_at"#;
+    let ask = async |format: &str, limit: usize| {
+        let body = json!({ "q": query, "format": format, "limit": limit });
+        answer(body, SqlLimits::default()).await.unwrap()
+    };
+    let columns: Json = serde_json::from_slice(&ask("columnar", 10).await.body).unwrap();
+    assert_eq!(columns["data"]["data"]["items"], json!([98, 99]));
+    assert_eq!(columns["data"]["data"]["ended_at"], json!([null, null]));
+    assert_eq!(
+        columns["data"]["data"]["started_at"][0],
+        "2026-11-09T10:01:38Z"
+    );
+    let types: Vec<&str> = columns["data"]["schema"]["fields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|field| field["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(types, ["string", "integer", "datetime", "datetime"]);
+    assert_eq!(
+        (&columns["count"], &columns["truncated"]),
+        (&json!(2), &json!(false))
+    );
+    let cut: Json = serde_json::from_slice(&ask("row", 1).await.body).unwrap();
+    assert_eq!(
+        (&cut["count"], &cut["truncated"]),
+        (&json!(1), &json!(true))
+    );
+    let row = json!({
+        "event_type": "order.placed", "items": 98,
+        "started_at": "2026-11-09T10:01:38Z", "ended_at": null,
+    });
+    assert_eq!(cut["data"]["rows"], json!([row]));
+    let csv = ask("csv", 10).await;
+    let csv = String::from_utf8(csv.body).unwrap();
+    assert!(
+        csv.starts_with("event_type,items,started_at,ended_at\norder.placed,98,2026"),
+        "{csv}"
+    );
+    let arrow = ask("arrow", 10).await;
+    let reader = StreamReader::try_new(&arrow.body[..], None).unwrap();
+    let rows: usize = reader.map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(rows, 2);
+}

@@ -1,0 +1,282 @@
+//! Flushing: a closed generation becomes one batch of the store.
+//!
+//! Holds always:
+//! - Generations are flushed one after the other, oldest first, and each as a whole: cells of all
+//!   windows, identities, states, dictionary, and the mark that says so.
+//! - After an error the mark is read: a generation that it has is never written again, and one that
+//!   it does not have is not lost.
+//! - Accepting goes on meanwhile, into the next generation.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use icecore_model::StoreError;
+use icecore_model::event::{
+    Cell, CellKey, EventBatch, EventId, EventWindow, FlushMark, GaugeCell, Reducer,
+};
+
+use super::Engine;
+use super::accept::unavailable;
+use super::generation::Generation;
+use super::guard::{SetDigest, set_record};
+use super::states::{self, StateKey};
+use super::value_catalog::ValueCatalog;
+use super::void_events::VoidEvents;
+use crate::dimension::DimensionHasher;
+use crate::{Problem, Registry};
+
+/// What is stored and changes with each flush. Only those who flush have it.
+#[derive(Default)]
+pub(super) struct Flusher {
+    pub(super) counts: HashMap<StateKey, i64>,
+    pub(super) values: ValueCatalog,
+    /// Whether a write has ended with an error, and the mark could not be read since.
+    pub(super) is_uncertain: bool,
+    /// Whether there is a record of void events.
+    pub(super) has_void_record: bool,
+    /// The minute that all counts of states were last written for.
+    counted_minute: i64,
+    /// States with a record in the dictionary.
+    named_states: HashSet<StateKey>,
+}
+
+impl Engine {
+    /// Closes the open generation and flushes everything. Returns the mark.
+    pub(super) async fn flush(&self) -> Result<FlushMark, Problem> {
+        let mut flusher = self.flusher.lock().await;
+        self.memory.lock().close_generation();
+        self.flush_closed(&mut flusher).await
+    }
+
+    pub(super) async fn flush_closed(&self, flusher: &mut Flusher) -> Result<FlushMark, Problem> {
+        loop {
+            let Some(generation) = self.memory.lock().oldest_closed() else {
+                break;
+            };
+            let began_ms = self.clock.elapsed_ms();
+            let flushed = self.flush_generation(flusher, &generation).await;
+            let seconds = (self.clock.elapsed_ms() - began_ms) as f64 / 1e3;
+            self.metrics.flush_seconds.observe(seconds);
+            if let Err(error) = flushed {
+                self.metrics.failed_flushes.add(1);
+                return Err(unavailable(error));
+            }
+            self.metrics.flushes.add(1);
+        }
+        Ok(self.memory.lock().mark())
+    }
+
+    async fn flush_generation(
+        &self,
+        flusher: &mut Flusher,
+        generation: &Arc<Generation>,
+    ) -> Result<(), StoreError> {
+        let (registry, void) = {
+            let memory = self.memory.lock();
+            (
+                memory.registry.clone(),
+                memory.void.up_to(generation.last_seq),
+            )
+        };
+        let mark = FlushMark {
+            generation: generation.number,
+            seq: generation.last_seq,
+            registry_version: registry.version,
+        };
+        let now_ms = self.clock.now_ms();
+        let counts = flusher.count_cells(generation, &registry, now_ms);
+        let is_applied = flusher.is_uncertain && self.is_marked(flusher, mark).await?;
+        if !is_applied {
+            let mut batch = build(generation.clone(), now_ms).await?;
+            let max_values = self.options.max_catalog_values;
+            batch
+                .records
+                .extend(flusher.records(generation, &void, max_values));
+            batch.records.extend(counts.records);
+            batch.cells.extend(counts.cells);
+            batch.flushed = Some(mark);
+            self.metrics.flushed_cells.add(batch.cells.len() as u64);
+            self.write_marked(flusher, batch, mark).await?;
+        }
+        flusher.apply(generation, &void, self.options.max_catalog_values, now_ms);
+        self.memory.lock().flushed(mark);
+        Ok(())
+    }
+
+    /// Writes a batch with a mark; returns without an error if it is applied, whatever the store
+    /// has answered.
+    pub(super) async fn write_marked(
+        &self,
+        flusher: &mut Flusher,
+        batch: EventBatch,
+        mark: FlushMark,
+    ) -> Result<(), StoreError> {
+        let Err(error) = self.store.write(batch).await else {
+            return Ok(());
+        };
+        flusher.is_uncertain = true;
+        if self.is_marked(flusher, mark).await? {
+            tracing::warn!(%error, generation = mark.generation, "flushed in spite of an error");
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// Whether the store has a generation.
+    pub(super) async fn is_marked(
+        &self,
+        flusher: &mut Flusher,
+        mark: FlushMark,
+    ) -> Result<bool, StoreError> {
+        let snapshot = self.store.snapshot().await?;
+        flusher.is_uncertain = false;
+        Ok(snapshot.mark().generation >= mark.generation)
+    }
+}
+
+/// The cells, identities and sets of a generation. CPU work, so it has a thread of its own.
+async fn build(generation: Arc<Generation>, now_ms: i64) -> Result<EventBatch, StoreError> {
+    let built = tokio::task::spawn_blocking(move || {
+        let mut batch = EventBatch::default();
+        let now_s = now_ms.div_euclid(1000);
+        for metric in generation.cells.metrics() {
+            for window in metric.metric.windows() {
+                let cells = metric.of_window(window, now_s).into_iter();
+                batch.cells.extend(cells.map(|((start_s, hash), cell)| {
+                    let key = CellKey {
+                        window,
+                        metric: metric.metric.number,
+                        start_s,
+                        dimensions: hash,
+                    };
+                    (key, cell)
+                }));
+            }
+        }
+        let identities = generation.identities.iter();
+        batch.identities = identities.map(|(key, seq)| (*key, *seq)).collect();
+        let sets = generation.new_sets.iter();
+        let sets = sets.map(|set| set_record(set.metric, set.digest.hash, &set.values, set.day));
+        batch.records.extend(sets);
+        let objects = generation.objects.iter();
+        let objects = objects.map(|(key, object)| object.record(key));
+        batch.records.extend(objects);
+        batch
+    });
+    built
+        .await
+        .map_err(|error| StoreError(format!("building the batch of a flush: {error}")))
+}
+
+/// What the counts of states add to a batch.
+#[derive(Default)]
+struct CountCells {
+    cells: Vec<(CellKey, Cell)>,
+    records: Vec<icecore_model::CatalogChange>,
+}
+
+impl Flusher {
+    fn records(
+        &self,
+        generation: &Generation,
+        void: &VoidEvents,
+        max_values: usize,
+    ) -> Vec<icecore_model::CatalogChange> {
+        let changed = generation.state_counts.iter();
+        let counts = changed.map(|(key, by)| states::count_record(key, self.count(key) + by));
+        let mut records: Vec<_> = counts.collect();
+        records.extend(self.values.records(&generation.values, max_values));
+        let void = void.record();
+        if void.value.is_some() || self.has_void_record {
+            records.push(void);
+        }
+        records
+    }
+
+    fn count(&self, key: &StateKey) -> i64 {
+        self.counts.get(key).copied().unwrap_or_default()
+    }
+
+    /// Takes over what was written.
+    fn apply(
+        &mut self,
+        generation: &Generation,
+        void: &VoidEvents,
+        max_values: usize,
+        now_ms: i64,
+    ) {
+        let values = self.values.records(&generation.values, max_values);
+        self.values.apply(&values);
+        for (key, by) in generation.state_counts.iter() {
+            *self.counts.entry(key.clone()).or_default() += by;
+        }
+        self.named_states
+            .extend(generation.state_counts.keys().cloned());
+        self.counts.retain(|_, count| *count != 0);
+        self.has_void_record = void.record().value.is_some();
+        self.counted_minute = now_ms.div_euclid(MINUTE_MS);
+    }
+
+    /// Counts of states as gauges: those that change, and once a minute all of them.
+    fn count_cells(&self, generation: &Generation, registry: &Registry, now_ms: i64) -> CountCells {
+        let mut counts = CountCells::default();
+        let changed = &*generation.state_counts;
+        let is_due = self.counted_minute != now_ms.div_euclid(MINUTE_MS);
+        let unchanged = self.counts.iter();
+        let unchanged = unchanged.filter(|(key, _)| is_due && !changed.contains_key(*key));
+        let unchanged = unchanged.map(|(key, count)| (key, *count));
+        let changed = changed.iter().map(|(key, by)| (key, self.count(key) + by));
+        for (key, count) in changed.chain(unchanged) {
+            self.add_count(&mut counts, registry, key, count, now_ms);
+        }
+        counts
+    }
+
+    fn add_count(
+        &self,
+        counts: &mut CountCells,
+        registry: &Registry,
+        key: &StateKey,
+        count: i64,
+        now_ms: i64,
+    ) {
+        let mut services = registry.services.values();
+        let service = services.find(|service| service.number == key.service);
+        let Some(metrics) = service.and_then(|service| service.state_metrics.as_ref()) else {
+            return;
+        };
+        let metric = &metrics.counts;
+        let mut hasher = DimensionHasher::new();
+        hasher.push("object_type", &key.object_type);
+        hasher.push("attribute", &key.attribute);
+        hasher.push("state", &key.state);
+        let digest = SetDigest::of(hasher.canonical());
+        if !self.named_states.contains(key) {
+            let day = now_ms.div_euclid(24 * 60 * MINUTE_MS);
+            let record = set_record(metric.number, digest.hash, hasher.canonical(), day);
+            counts.records.push(record);
+        }
+        let now_s = now_ms.div_euclid(1000);
+        for window in metric
+            .windows()
+            .filter(|window| *window >= EventWindow::Minute)
+        {
+            let key = CellKey {
+                window,
+                metric: metric.number,
+                start_s: window.start_of(now_s),
+                dimensions: digest.hash,
+            };
+            let cell = Cell::Gauge(GaugeCell {
+                first_s: EventWindow::FiveSeconds.start_of(now_s),
+                reducer: Reducer::Latest,
+                value: count as f64,
+                observed_ns: now_ms.saturating_mul(1_000_000),
+                event: EventId::default(),
+            });
+            counts.cells.push((key, cell));
+        }
+    }
+}
+
+const MINUTE_MS: i64 = 60_000;

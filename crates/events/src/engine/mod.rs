@@ -1,0 +1,267 @@
+//! The engine of events: takes them in, counts each of them exactly once, and keeps them.
+//!
+//! ```text
+//!              ┌► journal ─► durable ─► open generation ─► flush: cells, identities, mark
+//! request ─────┤                  └───► tail ─► seal: files, records of files
+//!   registry   └► duplicate
+//! ```
+//!
+//! Holds always:
+//! - An event that was answered as stored is in the cells of all windows exactly once, and is found
+//!   among events exactly once, whatever is sent again, fails, or crashes.
+//! - A request is answered when its events are durable and can be read.
+//! - Everything in memory is in the journal, too.
+//!
+//! Elsewhere: what an envelope is (`envelope`), how questions are answered (`query`, `search`).
+
+mod accept;
+mod apply;
+mod attribute_value;
+mod cells;
+mod commit_order;
+mod dimension_set;
+mod file_list;
+mod flush;
+mod fold;
+mod fold_plan;
+mod generation;
+mod guard;
+mod memory;
+mod merge_files;
+mod metrics;
+mod options;
+mod prepared;
+mod publish;
+mod quarantine;
+mod recover;
+mod retention;
+mod run;
+mod seal;
+mod states;
+mod tail;
+#[cfg(test)]
+mod tests;
+mod value_catalog;
+mod view;
+mod void_events;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use icecore_model::Clock;
+use icecore_model::event::{EventStore, FlushMark};
+use parking_lot::Mutex;
+use tokio::sync::{Mutex as AsyncMutex, Notify, RwLock};
+
+use crate::{EventIdSource, FileFormat, Problem, Registry};
+use commit_order::CommitOrder;
+use flush::Flusher;
+use memory::Memory;
+use quarantine::Lists;
+use seal::FileWork;
+use view::ViewState;
+
+pub use apply::Applied;
+pub use dimension_set::{DimensionSet, OVERFLOW};
+pub use file_list::EventFile;
+pub use metrics::{EventGauges, EventMetrics, SkipReason};
+pub use options::{EventOptions, Unconfigured};
+pub use publish::{BatchOutcome, PublishStatus, Published, RejectedItem};
+pub use quarantine::{DeadLetter, QuarantineEntry, ReplayReport};
+pub use retention::RetentionReport;
+pub use states::NO_STATE;
+pub use tail::{BlockSummary, TailBlock};
+pub use value_catalog::CataloguedValue;
+pub use view::{EventsView, StateCount};
+
+/// The events of one database. Cheap to clone.
+#[derive(Clone)]
+pub struct Events {
+    engine: Arc<Engine>,
+}
+
+struct Engine {
+    store: Arc<dyn EventStore>,
+    format: Arc<dyn FileFormat>,
+    clock: Arc<dyn Clock>,
+    options: EventOptions,
+    metrics: EventMetrics,
+    memory: Mutex<Memory>,
+    order: CommitOrder,
+    /// Held for reading while a request is under way, for writing while the registry changes.
+    accepting: RwLock<()>,
+    /// One append after the other.
+    appending: AsyncMutex<()>,
+    /// One at a time adds blocks to memory.
+    adding: AsyncMutex<()>,
+    /// One flush at a time.
+    flusher: AsyncMutex<Flusher>,
+    /// One at a time works on files.
+    files: AsyncMutex<FileWork>,
+    /// One at a time changes quarantine and dead letters.
+    lists: AsyncMutex<Lists>,
+    ids: EventIdSource,
+    /// Of requests that are under way.
+    request_bytes: AtomicUsize,
+    is_closed: AtomicBool,
+    /// Reservations have ended.
+    resolved: Notify,
+    /// A generation is full.
+    flush_wanted: Notify,
+    /// Memory is short.
+    seal_wanted: Notify,
+}
+
+impl Events {
+    /// Opens the events of a store and takes over what its journal has.
+    pub async fn open(
+        store: Arc<dyn EventStore>,
+        format: Arc<dyn FileFormat>,
+        clock: Arc<dyn Clock>,
+        options: EventOptions,
+    ) -> Result<Self, Problem> {
+        let metrics = EventMetrics::default();
+        let registry = apply::stored_registry(&*store).await?;
+        let now_ms = clock.now_ms();
+        let recovered = recover::recover(&*store, registry, now_ms, &options, &metrics).await;
+        let recovered = recovered.map_err(Problem::from_store)?;
+        let snapshot = store.snapshot().await.map_err(Problem::from_store)?;
+        let lists = Lists::load(&*snapshot).await;
+        let engine = Engine {
+            store,
+            format,
+            clock,
+            options,
+            metrics,
+            memory: Mutex::new(recovered.memory),
+            order: CommitOrder::default(),
+            accepting: RwLock::new(()),
+            appending: AsyncMutex::new(()),
+            adding: AsyncMutex::new(()),
+            flusher: AsyncMutex::new(recovered.flusher),
+            files: AsyncMutex::default(),
+            lists: AsyncMutex::new(lists.map_err(Problem::from_store)?),
+            ids: EventIdSource::random()?,
+            request_bytes: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+            resolved: Notify::new(),
+            flush_wanted: Notify::new(),
+            seal_wanted: Notify::new(),
+        };
+        Ok(Self {
+            engine: Arc::new(engine),
+        })
+    }
+
+    pub fn registry(&self) -> Arc<Registry> {
+        self.engine.memory.lock().registry.clone()
+    }
+
+    pub fn options(&self) -> &EventOptions {
+        &self.engine.options
+    }
+
+    pub fn metrics(&self) -> &EventMetrics {
+        &self.engine.metrics
+    }
+
+    /// What is in memory now.
+    pub fn gauges(&self) -> EventGauges {
+        self.engine.memory.lock().gauges()
+    }
+
+    /// Puts everything that has been acknowledged into cells; durable when it returns.
+    pub async fn flush(&self) -> Result<FlushMark, Problem> {
+        self.to_its_end(|engine| async move { engine.flush().await })
+            .await
+    }
+
+    /// Puts everything that has been acknowledged into cells, and into files.
+    pub async fn seal(&self) -> Result<(), Problem> {
+        self.flush().await?;
+        self.seal_flushed().await
+    }
+
+    /// Puts everything that is in cells into files.
+    pub async fn seal_flushed(&self) -> Result<(), Problem> {
+        self.to_its_end(|engine| async move { engine.seal().await })
+            .await
+    }
+
+    /// Merges small files. Returns how many have been retired.
+    pub async fn merge_files(&self) -> Result<usize, Problem> {
+        self.to_its_end(|engine| async move { engine.merge_files().await })
+            .await
+    }
+
+    /// Drops files that are not listed any more.
+    pub async fn clean_up(&self) -> Result<(), Problem> {
+        self.to_its_end(|engine| async move { engine.clean_up().await })
+            .await
+    }
+
+    /// Ends accepting, waits for what is under way, and flushes.
+    pub async fn close(&self) -> Result<(), Problem> {
+        self.engine.is_closed.store(true, Relaxed);
+        drop(self.engine.accepting.write().await);
+        self.flush().await?;
+        Ok(())
+    }
+
+    /// Does something in a task of its own: what was begun and dropped half-way might be applied
+    /// after it was looked for in vain.
+    async fn to_its_end<T, F>(&self, work: impl FnOnce(Arc<Engine>) -> F) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Problem>> + Send + 'static,
+    {
+        let task = tokio::spawn(work(self.engine.clone()));
+        task.await.map_err(stopped)?
+    }
+
+    /// A consistent read of everything that has been acknowledged.
+    pub async fn view(&self) -> Result<EventsView, Problem> {
+        let engine = &self.engine;
+        let (registry, mut generations, mut tail) = {
+            let memory = engine.memory.lock();
+            let tail = memory.tail.all();
+            (memory.registry.clone(), memory.generations(), tail)
+        };
+        // What is flushed or sealed from here on is in both, and is left out below.
+        let snapshot = engine.store.snapshot().await;
+        let snapshot = snapshot.map_err(Problem::from_store)?;
+        let mark = snapshot.mark();
+        generations.retain(|generation| generation.number > mark.generation);
+        let sealed = snapshot.sealed();
+        tail.retain(|block| block.seq() > sealed);
+        Ok(EventsView::new(ViewState {
+            registry,
+            now_ms: engine.clock.now_ms(),
+            store: engine.store.clone(),
+            format: engine.format.clone(),
+            snapshot,
+            generations,
+            tail,
+        }))
+    }
+}
+
+impl Engine {
+    fn check_open(&self) -> Result<(), Problem> {
+        if self.is_closed.load(Relaxed) {
+            let detail = "this server is shutting down";
+            return Err(Problem::new(503, "ingest.unavailable", detail));
+        }
+        Ok(())
+    }
+}
+
+/// A task that did not come to its end.
+fn stopped(error: tokio::task::JoinError) -> Problem {
+    Problem::new(
+        503,
+        "ingest.unavailable",
+        format!("a task has ended: {error}"),
+    )
+}

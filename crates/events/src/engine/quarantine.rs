@@ -1,0 +1,356 @@
+//! Quarantine and dead letters: what came and could not be stored, for people to look at.
+//!
+//! Holds always:
+//! - Each list has its newest entries, up to a limit.
+//! - Payloads are kept only where the settings say so, because no masking rule is known for them.
+//! - An entry leaves the quarantine when its event is stored, and not before.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use icecore_model::event::{EventBatch, EventId, EventSnapshot};
+use icecore_model::{CatalogChange, CatalogRecord, StoreError};
+use serde_json::{Value as Json, json};
+
+use super::accept::unavailable;
+use super::file_list::all_records;
+use super::{Engine, Events, PublishStatus};
+use crate::{Problem, UnconfiguredEvent, UnconfiguredReason, catalog_key};
+use crate::{event_id_text, parse_event_id};
+
+/// An event whose service or type is not registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuarantineEntry {
+    /// Grows from entry to entry.
+    pub number: u64,
+    pub service: String,
+    pub event_type: String,
+    pub event_id: EventId,
+    pub started_ns: i64,
+    pub received_ns: i64,
+    /// For example `UNCONFIGURED_EVENT_TYPE`.
+    pub reason: String,
+    /// Of the JSON that it came as.
+    pub bytes: u64,
+    pub payload: Option<String>,
+}
+
+/// A body that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Grows from entry to entry.
+    pub number: u64,
+    /// For example `REST_PUBLISH_ONE`.
+    pub source: String,
+    /// For example `JSON_PARSE_ERROR`.
+    pub reason: String,
+    pub detail: String,
+    pub received_ns: i64,
+    pub bytes: u64,
+    pub payload: Option<String>,
+}
+
+/// How publishing from the quarantine has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplayReport {
+    /// Entries that are stored now, or had been stored meanwhile.
+    pub stored: usize,
+    /// Entries that stay: without a payload, of types that are still unknown, or rejected.
+    pub remaining: usize,
+}
+
+/// A payload longer than this is cut off: it is for people, and cannot be published again.
+const PAYLOAD_BYTES_MAX: usize = 256 << 10;
+
+/// The numbers of the entries of a list.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    numbers: VecDeque<u64>,
+    last: u64,
+}
+
+/// Both lists.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    quarantine: Entries,
+    dead_letters: Entries,
+}
+
+impl Lists {
+    pub(super) async fn load(snapshot: &dyn EventSnapshot) -> Result<Self, StoreError> {
+        let quarantine = all_records(snapshot, catalog_key::every_quarantine()).await?;
+        let dead_letters = all_records(snapshot, catalog_key::every_dead_letter()).await?;
+        Ok(Self {
+            quarantine: Entries::of(&quarantine),
+            dead_letters: Entries::of(&dead_letters),
+        })
+    }
+}
+
+impl Entries {
+    fn of(records: &[CatalogRecord]) -> Self {
+        let numbers = records.iter();
+        let numbers: VecDeque<u64> = numbers
+            .filter_map(|(key, _)| catalog_key::read_listed(key))
+            .collect();
+        Self {
+            last: numbers.back().copied().unwrap_or_default(),
+            numbers,
+        }
+    }
+
+    /// The changes that add entries and remove the oldest beyond a limit.
+    fn add(
+        &mut self,
+        values: Vec<Vec<u8>>,
+        limit: usize,
+        key: fn(u64) -> Vec<u8>,
+    ) -> Vec<CatalogChange> {
+        let mut changes = Vec::new();
+        let surplus = values.len().saturating_sub(limit);
+        for value in values.into_iter().skip(surplus) {
+            self.last += 1;
+            self.numbers.push_back(self.last);
+            changes.push(CatalogChange {
+                key: key(self.last),
+                value: Some(value),
+            });
+        }
+        while self.numbers.len() > limit {
+            if let Some(oldest) = self.numbers.pop_front() {
+                changes.push(CatalogChange {
+                    key: key(oldest),
+                    value: None,
+                });
+            }
+        }
+        changes
+    }
+}
+
+impl QuarantineEntry {
+    pub(super) fn new(event: &UnconfiguredEvent<'_>, now_ns: i64, keep_payload: bool) -> Self {
+        let payload = keep_payload && event.text.len() <= PAYLOAD_BYTES_MAX;
+        Self {
+            number: 0,
+            service: event.service.to_string(),
+            event_type: event.event_type.to_string(),
+            event_id: event.id,
+            started_ns: event.started_ns,
+            received_ns: now_ns,
+            reason: event.reason.name().to_owned(),
+            bytes: event.text.len() as u64,
+            payload: (payload && !event.text.is_empty()).then(|| event.text.to_string()),
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let entry = json!({
+            "service": self.service,
+            "event_type": self.event_type,
+            "event_id": event_id_text(self.event_id),
+            "started_ns": self.started_ns,
+            "received_ns": self.received_ns,
+            "reason": self.reason,
+            "bytes": self.bytes,
+            "payload": self.payload,
+        });
+        entry.to_string().into_bytes()
+    }
+
+    fn decode((key, value): &CatalogRecord) -> Option<Self> {
+        let entry: Json = serde_json::from_slice(value).ok()?;
+        Some(Self {
+            number: catalog_key::read_listed(key)?,
+            service: text(&entry, "service")?,
+            event_type: text(&entry, "event_type")?,
+            event_id: parse_event_id(entry["event_id"].as_str()?)?,
+            started_ns: entry["started_ns"].as_i64()?,
+            received_ns: entry["received_ns"].as_i64()?,
+            reason: text(&entry, "reason")?,
+            bytes: entry["bytes"].as_u64()?,
+            payload: text(&entry, "payload"),
+        })
+    }
+
+    /// The envelope to be published, with the identity that the event was given. A nested event
+    /// becomes one of its own.
+    fn envelope(&self) -> Option<Bytes> {
+        let mut envelope: Json = serde_json::from_str(self.payload.as_deref()?).ok()?;
+        let fields = envelope.as_object_mut()?;
+        fields.insert("eventId".into(), event_id_text(self.event_id).into());
+        if self.reason == UnconfiguredReason::NestedEventType.name() {
+            let kind = fields.remove("kind");
+            let mut event = json!({ "name": self.event_type });
+            if let Some(kind) = kind {
+                event["kind"] = kind;
+            }
+            fields.remove("name");
+            fields.insert("event".into(), event);
+            fields.insert(
+                "resource".into(),
+                json!({ "service": { "id": self.service } }),
+            );
+            let time = fields.get_mut("time").and_then(Json::as_object_mut);
+            let has_start = time.is_some_and(|time| {
+                time.contains_key("startedAt") || time.contains_key("startUnixNano")
+            });
+            if !has_start {
+                fields.insert("startUnixNano".into(), self.started_ns.into());
+            }
+        }
+        Some(Bytes::from(envelope.to_string()))
+    }
+}
+
+fn text(entry: &Json, field: &str) -> Option<String> {
+    entry[field].as_str().map(str::to_owned)
+}
+
+impl DeadLetter {
+    pub(super) fn new(source: &str, reason: &str, detail: &str, body: &Bytes) -> Self {
+        let shown = &body[..body.len().min(PAYLOAD_BYTES_MAX)];
+        Self {
+            number: 0,
+            source: source.to_owned(),
+            reason: reason.to_owned(),
+            detail: detail.to_owned(),
+            received_ns: 0,
+            bytes: body.len() as u64,
+            payload: Some(String::from_utf8_lossy(shown).into_owned()),
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let letter = json!({
+            "source": self.source,
+            "reason": self.reason,
+            "detail": self.detail,
+            "received_ns": self.received_ns,
+            "bytes": self.bytes,
+            "payload": self.payload,
+        });
+        letter.to_string().into_bytes()
+    }
+
+    fn decode((key, value): &CatalogRecord) -> Option<Self> {
+        let letter: Json = serde_json::from_slice(value).ok()?;
+        Some(Self {
+            number: catalog_key::read_listed(key)?,
+            source: text(&letter, "source")?,
+            reason: text(&letter, "reason")?,
+            detail: text(&letter, "detail")?,
+            received_ns: letter["received_ns"].as_i64()?,
+            bytes: letter["bytes"].as_u64()?,
+            payload: text(&letter, "payload"),
+        })
+    }
+}
+
+impl Engine {
+    pub(super) async fn add_to_quarantine(
+        &self,
+        entries: Vec<QuarantineEntry>,
+    ) -> Result<(), Problem> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let mut lists = self.lists.lock().await;
+        let values = entries.iter().map(QuarantineEntry::encode).collect();
+        let limit = self.options.max_quarantine;
+        let changes = lists.quarantine.add(values, limit, catalog_key::quarantine);
+        self.write_records(changes).await
+    }
+
+    pub(super) async fn add_dead_letter(&self, mut letter: DeadLetter) -> Result<(), Problem> {
+        let mut lists = self.lists.lock().await;
+        letter.received_ns = self.clock.now_ms().saturating_mul(1_000_000);
+        if !self.options.keep_payload {
+            letter.payload = None;
+            // A message about JSON quotes what it has found.
+            letter.detail = letter.reason.clone();
+        }
+        let values = vec![letter.encode()];
+        let limit = self.options.max_quarantine;
+        let changes = lists
+            .dead_letters
+            .add(values, limit, catalog_key::dead_letter);
+        self.write_records(changes).await
+    }
+
+    async fn write_records(&self, records: Vec<CatalogChange>) -> Result<(), Problem> {
+        let batch = EventBatch {
+            records,
+            ..EventBatch::default()
+        };
+        self.store.write(batch).await.map_err(unavailable)
+    }
+
+    async fn read_list(
+        &self,
+        keys: std::ops::Range<Vec<u8>>,
+    ) -> Result<Vec<CatalogRecord>, Problem> {
+        let snapshot = self.store.snapshot().await.map_err(Problem::from_store)?;
+        let records = all_records(&*snapshot, keys).await;
+        records.map_err(Problem::from_store)
+    }
+}
+
+impl Events {
+    /// Events of unknown services and types, newest first.
+    pub async fn quarantine(&self) -> Result<Vec<QuarantineEntry>, Problem> {
+        let records = self
+            .engine
+            .read_list(catalog_key::every_quarantine())
+            .await?;
+        let newest = records.iter().rev();
+        Ok(newest.filter_map(QuarantineEntry::decode).collect())
+    }
+
+    /// Bodies that could not be read, newest first.
+    pub async fn dead_letters(&self) -> Result<Vec<DeadLetter>, Problem> {
+        let keys = catalog_key::every_dead_letter();
+        let records = self.engine.read_list(keys).await?;
+        let newest = records.iter().rev();
+        Ok(newest.filter_map(DeadLetter::decode).collect())
+    }
+
+    /// Publishes what is in quarantine and has become known, oldest first.
+    pub async fn replay_quarantine(&self) -> Result<ReplayReport, Problem> {
+        let registry = self.registry();
+        let mut report = ReplayReport::default();
+        for entry in self.quarantine().await?.into_iter().rev() {
+            let is_known = registry
+                .event_type(&entry.service, &entry.event_type)
+                .is_some();
+            let envelope = entry.envelope().filter(|_| is_known);
+            let is_stored = match envelope {
+                None => false,
+                Some(envelope) => match self.publish(envelope).await {
+                    Ok(published) => published.status != PublishStatus::Unconfigured,
+                    Err(problem) if problem.status >= 500 => return Err(problem),
+                    Err(_) => false,
+                },
+            };
+            if is_stored {
+                self.remove_from_quarantine(entry.number).await?;
+                report.stored += 1;
+            } else {
+                report.remaining += 1;
+            }
+        }
+        Ok(report)
+    }
+
+    async fn remove_from_quarantine(&self, number: u64) -> Result<(), Problem> {
+        let engine: &Arc<Engine> = &self.engine;
+        let mut lists = engine.lists.lock().await;
+        lists.quarantine.numbers.retain(|known| *known != number);
+        let removed = CatalogChange {
+            key: catalog_key::quarantine(number),
+            value: None,
+        };
+        engine.write_records(vec![removed]).await
+    }
+}

@@ -1,0 +1,151 @@
+//! Retention: what is too old goes, week by week.
+//!
+//! - Events: the files of a service, week and type, once the week's end lies further back than the
+//!   type's retention.
+//! - Cells: those of a metric, window and week, by the metric's retention for that window.
+//! - Identities: those of a week, once no type keeps events of it.
+//!
+//! What is due and not gone yet is not shown: views leave it out.
+
+use icecore_model::StoreError;
+use icecore_model::event::{EventBatch, EventWindow, Week};
+
+use super::accept::unavailable;
+use super::cells::is_expired;
+use super::file_list::{self, EventFile};
+use super::seal::FileWork;
+use super::{Engine, Events};
+use crate::{Problem, Registry};
+
+/// What has been dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RetentionReport {
+    pub files: usize,
+    pub events: u64,
+    /// Weeks of cells, each with its window and metric.
+    pub cell_weeks: usize,
+    pub identity_weeks: usize,
+}
+
+impl Events {
+    /// Drops what is too old at a moment.
+    pub async fn run_retention(&self, now_ms: i64) -> Result<RetentionReport, Problem> {
+        self.to_its_end(move |engine| async move { engine.run_retention(now_ms).await })
+            .await
+    }
+}
+
+impl Engine {
+    pub(super) async fn run_retention(&self, now_ms: i64) -> Result<RetentionReport, Problem> {
+        let mut work = self.files.lock().await;
+        let registry = self.memory.lock().registry.clone();
+        let now_s = now_ms.div_euclid(1000);
+        let mut report = RetentionReport::default();
+        self.retire_files(&mut work, &registry, now_s, &mut report)
+            .await
+            .map_err(unavailable)?;
+        self.drop_cells(&mut work, &registry, now_s, &mut report)
+            .await
+            .map_err(unavailable)?;
+        self.drop_identities(&registry, now_s, &mut report)
+            .await
+            .map_err(unavailable)?;
+        Ok(report)
+    }
+
+    async fn retire_files(
+        &self,
+        work: &mut FileWork,
+        registry: &Registry,
+        now_s: i64,
+        report: &mut RetentionReport,
+    ) -> Result<(), StoreError> {
+        let snapshot = self.store.snapshot().await?;
+        let mut files = file_list::all_files(&*snapshot).await?;
+        files.retain(|file| {
+            let mut types = registry.event_types();
+            let event_type = types.find(|known| known.number == file.event_type);
+            let kept = event_type.map(|known| known.retention);
+            kept.is_some_and(|kept| is_over(file.week, kept, now_s))
+        });
+        if files.is_empty() {
+            return Ok(());
+        }
+        let batch = EventBatch {
+            records: files.iter().map(EventFile::retired).collect(),
+            ..EventBatch::default()
+        };
+        // Removing a record once more changes nothing, so an error needs no second look.
+        self.store.write(batch).await?;
+        report.files = files.len();
+        report.events = files.iter().map(|file| file.events).sum();
+        let now_ms = self.clock.elapsed_ms();
+        let retired = files.into_iter().map(|file| (file.path, now_ms));
+        work.retired.extend(retired);
+        Ok(())
+    }
+
+    async fn drop_cells(
+        &self,
+        work: &mut FileWork,
+        registry: &Registry,
+        now_s: i64,
+        report: &mut RetentionReport,
+    ) -> Result<(), StoreError> {
+        for window in EventWindow::ALL {
+            for week in self.store.cell_weeks(window).await? {
+                let all = || registry.metrics();
+                let expired: Vec<u32> = all()
+                    .filter(|metric| is_expired(metric, window, week, now_s))
+                    .map(|metric| metric.number)
+                    .collect();
+                // A week without any metric that keeps it goes as a whole, which is cheaper.
+                let is_whole = expired.len() == all().count();
+                let due: Vec<u32> = expired
+                    .into_iter()
+                    .filter(|metric| !work.dropped_cells.contains(&(window, week, *metric)))
+                    .collect();
+                if due.is_empty() {
+                    continue;
+                }
+                let named = (!is_whole).then(|| due.clone());
+                self.store.drop_cells(window, week, named).await?;
+                report.cell_weeks += due.len();
+                // What was dropped ahead of its time may come again.
+                if now_s <= self.clock.now_ms().div_euclid(1000) {
+                    let dropped = due.into_iter().map(|metric| (window, week, metric));
+                    work.dropped_cells.extend(dropped);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn drop_identities(
+        &self,
+        registry: &Registry,
+        now_s: i64,
+        report: &mut RetentionReport,
+    ) -> Result<(), StoreError> {
+        let kept = registry.event_types().map(|known| known.retention).max();
+        let Some(kept) = kept else {
+            return Ok(());
+        };
+        // Repeats must be recognised for as long as events are accepted, whatever time somebody
+        // wants it to be.
+        let now_s = now_s.min(self.clock.now_ms().div_euclid(1000));
+        for week in self.store.identity_weeks().await? {
+            if is_over(week, kept, now_s) {
+                self.store.drop_identities(week).await?;
+                report.identity_weeks += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a week lies further back than something is kept.
+fn is_over(week: Week, kept: std::time::Duration, now_s: i64) -> bool {
+    let kept_s = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
+    week.end_s().saturating_add(kept_s) <= now_s
+}

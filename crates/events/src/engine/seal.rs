@@ -1,0 +1,250 @@
+//! Sealing: events of the tail become files.
+//!
+//! ```text
+//! flushed blocks ─► by service, week and type, sorted ─► files ─► one batch: their records, sealed
+//! ```
+//!
+//! Holds always:
+//! - Only flushed blocks are sealed, so that a replay finds everything that is not in cells.
+//! - Files are named by the blocks that their events came in. What a crash leaves behind is written
+//!   again under the same name, or is an orphan that `clean_up` drops.
+//! - After an error it is read what the store has, and no event is put into two files.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use icecore_model::StoreError;
+use icecore_model::event::{EventBatch, EventWindow, Week};
+
+use super::Engine;
+use super::accept::unavailable;
+use super::file_list::EventFile;
+use super::prepared::on_cpu;
+use super::tail::TailBlock;
+use crate::{FileFormat, Problem, Registry, StoredEvent};
+
+/// What those who work on files know. There is one at a time.
+#[derive(Default)]
+pub(super) struct FileWork {
+    /// Whether a batch has ended with an error, and it could not be read what became of it.
+    is_uncertain: bool,
+    /// Files that are not listed any more, and since when. Readers may still be at them.
+    pub(super) retired: Vec<(String, i64)>,
+    /// Cells that were dropped, so that it is not done again and again.
+    pub(super) dropped_cells: HashSet<(EventWindow, Week, u32)>,
+    /// When the tail was last sealed, by [`icecore_model::Clock::elapsed_ms`].
+    pub(super) sealed_at_ms: i64,
+}
+
+/// A file that is to be written.
+pub(super) struct EncodedFile {
+    pub(super) file: EventFile,
+    pub(super) content: Vec<u8>,
+}
+
+impl Engine {
+    /// Seals all blocks that are flushed.
+    pub(super) async fn seal(&self) -> Result<(), Problem> {
+        let mut work = self.files.lock().await;
+        let began_ms = self.clock.elapsed_ms();
+        let sealed = self.seal_flushed(&mut work).await;
+        work.sealed_at_ms = self.clock.elapsed_ms();
+        let seconds = (work.sealed_at_ms - began_ms) as f64 / 1e3;
+        self.metrics.seal_seconds.observe(seconds);
+        if sealed.is_err() {
+            self.metrics.failed_seals.add(1);
+        }
+        sealed.map_err(unavailable)
+    }
+
+    async fn seal_flushed(&self, work: &mut FileWork) -> Result<(), StoreError> {
+        if work.is_uncertain {
+            self.forget_sealed(work).await?;
+        }
+        loop {
+            let (blocks, registry) = {
+                let memory = self.memory.lock();
+                let flushed = memory.mark().seq;
+                let blocks = memory.tail.oldest(flushed, self.options.seal_bytes);
+                (blocks, memory.registry.clone())
+            };
+            if blocks.is_empty() {
+                return Ok(());
+            }
+            self.seal_blocks(work, blocks, registry).await?;
+            self.metrics.seals.add(1);
+        }
+    }
+
+    async fn seal_blocks(
+        &self,
+        work: &mut FileWork,
+        blocks: Vec<Arc<TailBlock>>,
+        registry: Arc<Registry>,
+    ) -> Result<(), StoreError> {
+        let Some(last_seq) = blocks.last().map(|block| block.seq()) else {
+            return Ok(());
+        };
+        let format = self.format.clone();
+        let files = on_cpu(move || encode_blocks(&*format, &registry, &blocks)).await??;
+        let mut batch = EventBatch {
+            sealed: Some(last_seq),
+            ..EventBatch::default()
+        };
+        let mut events = 0;
+        for EncodedFile { file, content } in files {
+            self.store
+                .files()
+                .put(&file.path, Bytes::from(content))
+                .await?;
+            batch.records.push(file.listed());
+            events += file.events;
+        }
+        if let Err(error) = self.store.write(batch).await {
+            work.is_uncertain = true;
+            if self.forget_sealed(work).await? < last_seq {
+                return Err(error);
+            }
+            tracing::warn!(%error, last_seq, "sealed in spite of an error");
+        }
+        self.metrics.sealed_events.add(events);
+        self.memory.lock().sealed(last_seq);
+        Ok(())
+    }
+
+    /// Reads up to where blocks are in files.
+    async fn forget_sealed(&self, work: &mut FileWork) -> Result<u64, StoreError> {
+        let sealed = self.store.snapshot().await?.sealed();
+        work.is_uncertain = false;
+        self.memory.lock().sealed(sealed);
+        Ok(sealed)
+    }
+}
+
+/// Service, week and type.
+type GroupKey = (u32, Week, u32);
+
+/// The files of some blocks. CPU work.
+fn encode_blocks(
+    format: &dyn FileFormat,
+    registry: &Registry,
+    blocks: &[Arc<TailBlock>],
+) -> Result<Vec<EncodedFile>, StoreError> {
+    let seqs = |block: Option<&Arc<TailBlock>>| block.map_or(0, |block| block.seq());
+    let (first_seq, last_seq) = (seqs(blocks.first()), seqs(blocks.last()));
+    let mut groups: BTreeMap<GroupKey, Vec<StoredEvent<'_>>> = BTreeMap::new();
+    for block in blocks {
+        for event in block.events()? {
+            let service = registry.services.get(&*event.service);
+            let number = service.map_or(0, |service| service.number);
+            let event_type = service.and_then(|service| service.types.get(&*event.event_type));
+            let week = Week::of(event.started_ns.div_euclid(1_000_000_000));
+            let key = (number, week, event_type.map_or(0, |known| known.number));
+            groups.entry(key).or_default().push(event);
+        }
+    }
+    let files = groups.into_iter().map(|((service, week, number), events)| {
+        let group = FileGroup {
+            service,
+            week,
+            event_type: number,
+            first_seq,
+            last_seq,
+        };
+        encode_file(format, registry, &group, events)
+    });
+    files.collect()
+}
+
+/// What a file has.
+pub(super) struct FileGroup {
+    pub(super) service: u32,
+    pub(super) week: Week,
+    pub(super) event_type: u32,
+    pub(super) first_seq: u64,
+    pub(super) last_seq: u64,
+}
+
+/// Encodes events of one group, in any order. CPU work.
+pub(super) fn encode_file(
+    format: &dyn FileFormat,
+    registry: &Registry,
+    group: &FileGroup,
+    mut events: Vec<StoredEvent<'_>>,
+) -> Result<EncodedFile, StoreError> {
+    events.sort_by_key(|event| (event.started_ns, event.id));
+    let (Some(first), Some(last)) = (events.first(), events.last()) else {
+        return Err(StoreError("a file without events".into()));
+    };
+    let service = registry.services.get(&*first.service);
+    let event_type = service.and_then(|service| service.types.get(&*first.event_type));
+    let indexed = event_type.map_or_else(Vec::new, |known| known.indexed_fields());
+    let content = format.encode(&indexed, &events)?;
+    let file = EventFile {
+        service: group.service,
+        week: group.week,
+        event_type: group.event_type,
+        first_seq: group.first_seq,
+        last_seq: group.last_seq,
+        path: path_of(first, group, format.extension()),
+        events: events.len() as u64,
+        bytes: content.len() as u64,
+        min_started_ns: first.started_ns,
+        max_started_ns: last.started_ns,
+    };
+    Ok(EncodedFile { file, content })
+}
+
+fn path_of(event: &StoredEvent<'_>, group: &FileGroup, extension: &str) -> String {
+    let mut path = String::from("events/service=");
+    push_part(&mut path, &event.service, group.service);
+    let _ = write!(path, "/week={}/type=", group.week);
+    push_part(&mut path, &event.event_type, group.event_type);
+    let _ = write!(path, "/{}-{}.{extension}", group.first_seq, group.last_seq);
+    path
+}
+
+/// Bytes of a name in a path. File systems have a limit for each part of a path.
+const PART_BYTES_MAX: usize = 120;
+
+/// A name as a part of a path: what is not plain is escaped, so that no two names share a path and
+/// none leads elsewhere. A long one is cut, and its number is added.
+fn push_part(path: &mut String, name: &str, number: u32) {
+    let start = path.len();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
+                path.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(path, "%{byte:02X}");
+            }
+        }
+    }
+    if path.len() - start > PART_BYTES_MAX {
+        path.truncate(start + PART_BYTES_MAX);
+        let _ = write!(path, "~{number}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_parts_of_paths() {
+        let part = |name: &str| {
+            let mut path = String::new();
+            push_part(&mut path, name, 7);
+            path
+        };
+        assert_eq!(part("order.placed-1_a"), "order.placed-1_a");
+        let long = "é".repeat(128);
+        assert_eq!(part(&long).len(), PART_BYTES_MAX + 2);
+        assert!(part(&long).ends_with("~7"));
+        assert_eq!(part("a/../b"), "a%2F..%2Fb");
+        assert_eq!(part("ü %"), "%C3%BC%20%25");
+    }
+}

@@ -1,0 +1,201 @@
+//! What requests are answered, and that a repeat changes nothing.
+
+use bytes::Bytes;
+use icecore_model::event::EventWindow;
+use serde_json::{Value as Json, json};
+
+use super::{BASE_S, Bench, DOCUMENTS, id, order};
+use crate::engine::{EventOptions, PublishStatus, Unconfigured};
+use crate::event_id_text;
+
+#[tokio::test]
+async fn a_repeat_changes_nothing() {
+    let bench = Bench::new().await;
+    let event = order(1, 0, "web", 3, 41.5);
+    assert_eq!(bench.publish(&event).await, PublishStatus::Stored);
+    assert_eq!(bench.publish(&event).await, PublishStatus::Duplicate);
+    bench.events.flush().await.unwrap();
+    assert_eq!(bench.publish(&event).await, PublishStatus::Duplicate);
+    // Another start in the same week, and other values.
+    let other = order(1, 60, "app", 7, 1.0);
+    assert_eq!(bench.publish(&other).await, PublishStatus::Duplicate);
+    bench.events.seal().await.unwrap();
+    assert_eq!(bench.publish(&event).await, PublishStatus::Duplicate);
+    bench
+        .check_counts("orders", &[("order.channel=web", 1)])
+        .await;
+    bench.check_counts("all_orders", &[("", 1)]).await;
+    assert_eq!(bench.raw_ids().await, [id(1)]);
+    assert_eq!(bench.events.metrics().duplicates.get(), 4);
+}
+
+#[tokio::test]
+async fn the_first_of_equal_ids_in_a_batch_is_stored() {
+    let bench = Bench::new().await;
+    let batch = [
+        order(1, 0, "web", 1, 1.0),
+        order(1, 1, "app", 1, 1.0),
+        order(2, 2, "web", 1, 1.0),
+    ];
+    let outcome = bench.publish_all(&batch).await;
+    let counts = (outcome.received, outcome.stored, outcome.duplicates);
+    assert_eq!(counts, (3, 2, 1));
+    bench
+        .check_counts("orders", &[("order.channel=web", 2)])
+        .await;
+}
+
+#[tokio::test]
+async fn of_two_requests_at_once_one_stores_the_event() {
+    let bench = Bench::new().await;
+    let event = order(1, 0, "web", 1, 1.0);
+    let (a, b, c) = tokio::join!(
+        bench.publish(&event),
+        bench.publish(&event),
+        bench.publish(&event),
+    );
+    let stored = [a, b, c];
+    let stored = stored
+        .iter()
+        .filter(|status| **status == PublishStatus::Stored);
+    assert_eq!(stored.count(), 1);
+    bench.check_counts("all_orders", &[("", 1)]).await;
+}
+
+#[tokio::test]
+async fn items_are_judged_one_by_one_unless_they_are_atomic() {
+    let bench = Bench::new().await;
+    let mut bad = order(2, 0, "web", 1, 1.0);
+    bad["attributes"]["order"]["items"] = json!("three");
+    let body = Bytes::from(json!([order(1, 0, "web", 1, 1.0), bad]).to_string());
+    let refused = bench
+        .events
+        .publish_batch(body.clone(), true)
+        .await
+        .unwrap();
+    assert!(refused.is_refused);
+    assert_eq!((refused.stored, refused.rejected.len()), (0, 1));
+    assert_eq!(refused.rejected[0].index, 1);
+    assert_eq!(refused.rejected[0].problem.code, "ingest.attribute-type");
+    assert_eq!(refused.rejected[0].event_id, Some(event_id_text(id(2))));
+    assert!(bench.raw_ids().await.is_empty());
+    let outcome = bench.events.publish_batch(body, false).await.unwrap();
+    assert!(!outcome.is_refused);
+    assert_eq!((outcome.stored, outcome.rejected.len()), (1, 1));
+    assert_eq!(bench.raw_ids().await, [id(1)]);
+    let empty = bench.publish_all(&[]).await;
+    assert_eq!(empty, crate::BatchOutcome::default());
+}
+
+fn with_nested(number: u32, nested: Json) -> Json {
+    let mut event = order(number, 0, "web", 1, 1.0);
+    event["events"] = nested;
+    event
+}
+
+const NESTED: &str = "
+kind: Event
+apiVersion: obsinity/v1
+metadata: { service: shop, name: payment }
+spec: {}
+---
+kind: MetricCounter
+apiVersion: obsinity/v1
+metadata: { service: shop, event: payment, name: payments }
+spec: {}
+";
+
+#[tokio::test]
+async fn nested_events_count_by_their_own_type_and_go_with_their_parent() {
+    let bench = Bench::new().await;
+    bench.apply(NESTED).await;
+    let event = with_nested(1, json!([{ "name": "payment" }, { "name": "payment" }]));
+    assert_eq!(bench.publish(&event).await, PublishStatus::Stored);
+    bench.check_counts("payments", &[("", 2)]).await;
+    assert_eq!(bench.raw_ids().await.len(), 3);
+    // Nested otherwise, but of a parent that is known.
+    let event = with_nested(1, json!([{ "name": "payment" }, {}, { "name": "payment" }]));
+    assert_eq!(bench.publish(&event).await, PublishStatus::Duplicate);
+    bench.check_counts("payments", &[("", 2)]).await;
+    assert_eq!(bench.raw_ids().await.len(), 3);
+}
+
+#[tokio::test]
+async fn unknown_types_are_put_into_quarantine_without_their_payload() {
+    let bench = Bench::new().await;
+    let mut event = order(1, 0, "web", 1, 1.0);
+    event["event"]["name"] = json!("order.cancelled");
+    assert_eq!(bench.publish(&event).await, PublishStatus::Unconfigured);
+    assert!(bench.raw_ids().await.is_empty());
+    let entries = bench.events.quarantine().await.unwrap();
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0].event_type, "order.cancelled");
+    assert_eq!(entries[0].reason, "UNCONFIGURED_EVENT_TYPE");
+    assert_eq!(entries[0].payload, None);
+    assert_eq!(entries[0].bytes, event.to_string().len() as u64);
+    assert!(bench.events.publish(Bytes::from("{no")).await.is_err());
+    let letters = bench.events.dead_letters().await.unwrap();
+    let shown = (
+        &*letters[0].source,
+        &*letters[0].reason,
+        &letters[0].payload,
+    );
+    assert_eq!(shown, ("REST_PUBLISH_ONE", "JSON_PARSE_ERROR", &None));
+}
+
+#[tokio::test]
+async fn what_is_in_quarantine_is_stored_once_its_type_is_known() {
+    let options = EventOptions {
+        keep_payload: true,
+        max_quarantine: 2,
+        ..EventOptions::default()
+    };
+    let mut bench = Bench::with(options, DOCUMENTS).await;
+    for number in 1..=3 {
+        let event = json!({
+            "eventId": event_id_text(id(number)),
+            "resource": { "service": { "id": "shop" } },
+            "event": { "name": "payment" },
+            "startUnixNano": BASE_S * 1_000_000_000,
+        });
+        assert_eq!(bench.publish(&event).await, PublishStatus::Unconfigured);
+    }
+    bench.crash(0).await;
+    let report = bench.events.replay_quarantine().await.unwrap();
+    assert_eq!((report.stored, report.remaining), (0, 2));
+    bench.apply(NESTED).await;
+    let report = bench.events.replay_quarantine().await.unwrap();
+    assert_eq!((report.stored, report.remaining), (2, 0));
+    // The oldest was beyond the limit.
+    assert_eq!(bench.raw_ids().await, [id(2), id(3)]);
+    bench.check_counts("payments", &[("", 2)]).await;
+    assert!(bench.events.quarantine().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn unknown_types_can_be_rejected_or_registered() {
+    let mut event = order(1, 0, "web", 1, 1.0);
+    event["resource"]["service"]["id"] = json!("new shop");
+    let options = EventOptions {
+        unconfigured: Unconfigured::Reject,
+        ..EventOptions::default()
+    };
+    let bench = Bench::with(options, DOCUMENTS).await;
+    let body = Bytes::from(event.to_string());
+    let problem = bench.events.publish(body).await.unwrap_err();
+    assert_eq!(problem.code, "ingest.event-type-missing");
+    let options = EventOptions {
+        unconfigured: Unconfigured::Accept,
+        ..EventOptions::default()
+    };
+    let bench = Bench::with(options, DOCUMENTS).await;
+    assert_eq!(bench.publish(&event).await, PublishStatus::Stored);
+    assert_eq!(bench.publish(&event).await, PublishStatus::Duplicate);
+    // The same id of another service is another event.
+    assert_eq!(
+        bench.publish(&order(1, 0, "web", 1, 1.0)).await,
+        PublishStatus::Stored
+    );
+    let counts = bench.counts("events_stored_total", EventWindow::Day).await;
+    assert_eq!(counts.values().sum::<i64>(), 2);
+}

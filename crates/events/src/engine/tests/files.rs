@@ -1,0 +1,148 @@
+//! Files: sealing, merging, retention, and what a view has of them.
+
+use icecore_model::event::EventWindow;
+
+use super::{BASE_S, Bench, DOCUMENTS, NOW_MS, id, order, raw_events};
+use crate::engine::{EventOptions, PublishStatus};
+
+const DAY_S: i64 = 86_400;
+
+#[tokio::test]
+async fn events_are_sealed_by_service_week_and_type() {
+    let bench = Bench::new().await;
+    let mut orders = vec![order(1, 0, "web", 1, 1.0), order(2, -5, "app", 1, 1.0)];
+    orders.push(order(3, -8 * DAY_S, "web", 1, 1.0));
+    bench.publish_all(&orders).await;
+    bench.events.seal().await.unwrap();
+    let paths = bench.store.memory_files().paths();
+    let expected = ["2026w44", "2026w46"];
+    let expected =
+        expected.map(|week| format!("events/service=shop/week={week}/type=order.placed/1-1.jsonl"));
+    // 2026-11-01 is a Sunday of week 44.
+    assert_eq!(paths, expected);
+    assert_eq!(bench.raw_ids().await, [id(1), id(2), id(3)]);
+    assert_eq!(bench.events.gauges().tail_events, 0);
+    assert_eq!(bench.store.journal_blocks(), 0);
+    let view = bench.events.view().await.unwrap();
+    let file = &view.all_files().await.unwrap()[1];
+    let starts = (file.min_started_ns, file.max_started_ns);
+    assert_eq!(
+        starts,
+        ((BASE_S - 5) * 1_000_000_000, BASE_S * 1_000_000_000)
+    );
+    let wanted = file.week..file.week.next();
+    let files = view
+        .files(file.service, wanted, Some(file.event_type))
+        .await;
+    assert_eq!(files.unwrap(), std::slice::from_ref(file));
+}
+
+#[tokio::test]
+async fn only_flushed_blocks_are_sealed() {
+    let bench = Bench::new().await;
+    bench.publish(&order(1, 0, "web", 1, 1.0)).await;
+    bench.events.flush().await.unwrap();
+    bench.publish(&order(2, 0, "web", 1, 1.0)).await;
+    bench.events.seal_flushed().await.unwrap();
+    assert_eq!(bench.events.gauges().tail_events, 1);
+    assert_eq!(bench.store.journal_blocks(), 1);
+    assert_eq!(bench.raw_ids().await, [id(1), id(2)]);
+}
+
+#[tokio::test]
+async fn a_failed_put_leaves_everything_in_the_tail() {
+    let mut bench = Bench::new().await;
+    bench.publish(&order(1, 0, "web", 1, 1.0)).await;
+    bench.store.memory_files().fail_puts(1);
+    assert!(bench.events.seal().await.is_err());
+    assert_eq!(bench.raw_ids().await, [id(1)]);
+    bench.crash(0).await;
+    bench.events.seal().await.unwrap();
+    assert_eq!(bench.raw_ids().await, [id(1)]);
+}
+
+#[tokio::test]
+async fn small_files_are_merged_while_they_are_read() {
+    let options = EventOptions {
+        merge_files: 3,
+        merge_up_to_events: 3,
+        ..EventOptions::default()
+    };
+    let bench = Bench::with(options, DOCUMENTS).await;
+    for number in 1..=5 {
+        bench.publish(&order(number, 0, "web", 1, 1.0)).await;
+        bench.events.seal().await.unwrap();
+    }
+    let before = bench.events.view().await.unwrap();
+    assert_eq!(bench.events.merge_files().await.unwrap(), 3);
+    let view = bench.events.view().await.unwrap();
+    let files = view.all_files().await.unwrap();
+    let events: Vec<u64> = files.iter().map(|file| file.events).collect();
+    assert_eq!(events, [3, 1, 1]);
+    let all = [1, 2, 3, 4, 5].map(id);
+    assert_eq!(bench.raw_ids().await, all);
+    // Whoever began before still finds the files of that time.
+    bench.events.clean_up().await.unwrap();
+    assert_eq!(raw_events(&before).await.len(), 5);
+    assert_eq!(bench.store.memory_files().paths().len(), 6);
+    bench.clock.advance(601_000);
+    bench.events.clean_up().await.unwrap();
+    assert_eq!(bench.store.memory_files().paths().len(), 3);
+    assert_eq!(bench.raw_ids().await, all);
+}
+
+#[tokio::test]
+async fn what_a_crash_left_behind_is_dropped_after_an_hour() {
+    use icecore_model::event::EventFileStore as _;
+    let bench = Bench::new().await;
+    bench.publish(&order(1, 0, "web", 1, 1.0)).await;
+    bench.events.seal().await.unwrap();
+    let files = bench.store.memory_files();
+    files.put("events/orphan.jsonl", "x".into()).await.unwrap();
+    bench.clock.advance(3_599_000);
+    bench.events.clean_up().await.unwrap();
+    assert_eq!(files.paths().len(), 2);
+    bench.clock.advance(1_000);
+    bench.events.clean_up().await.unwrap();
+    assert_eq!(files.paths().len(), 1);
+    assert_eq!(bench.raw_ids().await, [id(1)]);
+}
+
+#[tokio::test]
+async fn what_is_too_old_is_not_shown_and_then_dropped() {
+    let mut bench = Bench::new().await;
+    bench.publish(&order(1, 0, "web", 1, 1.0)).await;
+    bench.publish(&order(2, -29 * DAY_S, "web", 1, 1.0)).await;
+    bench.events.seal().await.unwrap();
+    bench.publish(&order(3, -28 * DAY_S, "web", 1, 1.0)).await;
+    // A day and a half later the second is not kept, the third is still in the tail.
+    let later_ms = NOW_MS + 36 * 3_600_000;
+    bench.clock.advance(36 * 3_600_000);
+    let view = bench.events.view().await.unwrap();
+    let events = raw_events(&view).await;
+    let kept: Vec<_> = events.iter().filter(|event| view.is_kept(event)).collect();
+    assert_eq!(kept.len(), 2);
+    let report = bench.events.run_retention(later_ms).await.unwrap();
+    // Its week is not over for long enough: 30 days after the end of the week.
+    assert_eq!(report.files, 0);
+    let report = bench
+        .events
+        .run_retention(later_ms + 7 * DAY_S * 1000)
+        .await;
+    let report = report.unwrap();
+    assert_eq!((report.files, report.events), (1, 1));
+    assert!(report.cell_weeks > 0);
+    // Repeats are recognised until that time has really come.
+    assert_eq!(report.identity_weeks, 0);
+    let all = bench.counts("all_orders", EventWindow::FiveSeconds).await;
+    assert_eq!(all.values().sum::<i64>(), 1);
+    // Cells of an hour are kept for longer.
+    let all = bench.counts("all_orders", EventWindow::Hour).await;
+    assert_eq!(all.values().sum::<i64>(), 3);
+    bench.clock.advance(7 * DAY_S * 1000);
+    let report = bench.events.run_retention(later_ms + 7 * DAY_S * 1000);
+    assert_eq!(report.await.unwrap().identity_weeks, 1);
+    bench.crash(0).await;
+    let repeat = bench.publish(&order(1, 0, "web", 1, 1.0)).await;
+    assert_eq!(repeat, PublishStatus::Duplicate);
+}

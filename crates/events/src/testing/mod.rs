@@ -1,0 +1,11 @@
+//! A store in memory with faults that tests choose, and a simple format of files.
+
+mod json_lines;
+mod memory_files;
+mod memory_rows;
+mod memory_store;
+
+pub use json_lines::JsonLines;
+pub use memory_files::MemoryFiles;
+pub use memory_rows::MemoryRows;
+pub use memory_store::{Fault, MemoryStore, Operation};

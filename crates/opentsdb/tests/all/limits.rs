@@ -1,0 +1,127 @@
+//! What one request may take.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use futures::executor::block_on;
+use http::{HeaderMap, Method};
+use icecore_model::MemoryBudget;
+use icecore_opentsdb::api::{Request, handle};
+use icecore_opentsdb::{Allowance, Config};
+use serde_json::json;
+
+use crate::query_examples::{B, Daemon};
+
+fn daemon() -> Daemon {
+    let daemon = Daemon::new(Config::default());
+    let points: Vec<_> = (0..10).map(|i| (i, json!(i))).collect();
+    daemon.put(&[("host", "a")], &points);
+    daemon
+}
+
+/// The answer to a request that may take so much.
+fn ask(
+    daemon: &Daemon,
+    method: Method,
+    target: &str,
+    body: &str,
+    allowance: &Allowance,
+) -> (u16, String) {
+    let mut request = Request::new(method, target, HeaderMap::new(), body.to_owned().into());
+    request.allowance = allowance.clone();
+    let response = block_on(handle(&daemon.tsd, &request));
+    let text = String::from_utf8_lossy(&response.body).into_owned();
+    (response.status.as_u16(), text)
+}
+
+/// One request for each kind of query.
+fn queries() -> Vec<(Method, String, String)> {
+    let window = format!("start={B}&end={}", B + 60);
+    let get = |target: &str| {
+        (
+            Method::GET,
+            target.replace("WINDOW", &window),
+            String::new(),
+        )
+    };
+    let exp = json!({
+        "time": {"start": B.to_string(), "end": (B + 60).to_string(), "aggregator": "sum"},
+        "metrics": [{"id": "a", "metric": "m"}],
+        "expressions": [{"id": "e", "expr": "a * 2"}],
+    });
+    vec![
+        get("/api/query?WINDOW&m=sum:m"),
+        get("/api/query?WINDOW&m=sum:1s-sum:m"),
+        get("/api/query/gexp?WINDOW&exp=scale(sum:m,2)"),
+        get("/q?WINDOW&m=sum:m&ascii"),
+        get("/q?WINDOW&m=sum:m&png"),
+        (Method::POST, "/api/query/exp".into(), exp.to_string()),
+    ]
+}
+
+#[test]
+fn a_query_that_nobody_waits_for_ends() {
+    let daemon = daemon();
+    for (method, target, body) in queries() {
+        let allowance = Allowance::default();
+        let (status, text) = ask(&daemon, method.clone(), &target, &body, &allowance);
+        assert_eq!(status, 200, "{target}: {text}");
+        allowance.canceled.store(true, Relaxed);
+        let (status, text) = ask(&daemon, method, &target, &body, &allowance);
+        assert_eq!(status, 408, "{target}: {text}");
+    }
+}
+
+#[test]
+fn memory_is_limited_by_a_setting_that_the_error_names() {
+    let daemon = daemon();
+    let allowance = Allowance {
+        memory: MemoryBudget::new(100),
+        ..Allowance::default()
+    };
+    for (method, target, body) in queries() {
+        let (status, text) = ask(&daemon, method, &target, &body, &allowance);
+        assert_eq!(status, 413, "{target}: {text}");
+        assert!(text.contains("query.max_memory"), "{target}: {text}");
+        assert_eq!(allowance.memory.used(), 0, "{target}");
+    }
+    // The pixels of a graph count, too.
+    let allowance = Allowance {
+        memory: MemoryBudget::new(1 << 20),
+        ..Allowance::default()
+    };
+    let target = format!("/q?start={B}&end={}&m=sum:m&png&wxh=", B + 60);
+    let status = |size: &str| {
+        let target = target.clone() + size;
+        ask(&daemon, Method::GET, &target, "", &allowance).0
+    };
+    assert_eq!(status("400x400"), 200);
+    assert_eq!(status("1000x1000"), 413);
+}
+
+#[test]
+fn bodies_are_as_long_as_the_settings_allow() {
+    let point = |padding: usize| {
+        let point = json!({"metric": "m", "timestamp": B, "value": 1, "tags": {"host": "a"}});
+        format!("[{point}{}]", " ".repeat(padding))
+    };
+    for (enable_chunked, max_chunk, padding, expected) in [
+        (false, 1 << 20, 4 << 10, 204),
+        (false, 1 << 20, 16 << 10, 400),
+        (true, 4 << 10, 6 << 10, 204),
+        (true, 4 << 10, 16 << 10, 413),
+        (true, 1 << 20, 16 << 10, 204),
+    ] {
+        let daemon = Daemon::new(Config {
+            enable_chunked,
+            max_chunk,
+            ..Config::default()
+        });
+        let (status, text) = daemon.ask(Method::POST, "/api/put", &point(padding));
+        assert_eq!(
+            status, expected,
+            "{enable_chunked} {max_chunk} {padding}: {text}"
+        );
+        let names_setting = text.contains("tsd.http.request.max_chunk");
+        assert_eq!(names_setting, expected == 413, "{text}");
+    }
+}

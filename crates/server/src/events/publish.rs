@@ -1,0 +1,71 @@
+//! `POST /events/publish` and `POST /events/publish/batch`.
+//!
+//! Holds always: 202 is answered after the object store holds what was accepted.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use icecore_events::{BatchOutcome, event_id_text};
+use serde_json::{Value, json};
+
+use super::call::{Call, Content, answered, json};
+use crate::app::App;
+use crate::middleware::error::ApiError;
+
+pub(crate) async fn one(State(app): State<Arc<App>>, request: Request) -> Response {
+    answered(app, request, Content::Json, publish).await
+}
+
+async fn publish(app: Arc<App>, call: Call) -> Result<Response, ApiError> {
+    let _slot = app.limits.write_slot()?;
+    let published = app.events()?.publish(call.body.clone()).await?;
+    let answer = json!({
+        "status": published.status.word(),
+        "eventId": event_id_text(published.event_id),
+    });
+    Ok(json(StatusCode::ACCEPTED, &answer))
+}
+
+pub(crate) async fn batch(State(app): State<Arc<App>>, request: Request) -> Response {
+    answered(app, request, Content::Json, publish_batch).await
+}
+
+async fn publish_batch(app: Arc<App>, call: Call) -> Result<Response, ApiError> {
+    let atomic = call.params.switch("atomic")?;
+    let _slot = app.limits.write_slot()?;
+    let outcome = app
+        .events()?
+        .publish_batch(call.body.clone(), atomic)
+        .await?;
+    let status = if outcome.is_refused {
+        StatusCode::BAD_REQUEST
+    } else {
+        StatusCode::ACCEPTED
+    };
+    Ok(json(status, &outcome_json(&outcome)))
+}
+
+fn outcome_json(outcome: &BatchOutcome) -> Value {
+    let rejected = outcome.rejected.iter().map(|item| {
+        let mut rejected = json!({
+            "index": item.index,
+            "eventId": item.event_id,
+            "code": item.problem.code,
+            "detail": item.problem.detail,
+        });
+        if let Some(hint) = &item.problem.hint {
+            rejected["hint"] = hint.as_str().into();
+        }
+        rejected
+    });
+    json!({
+        "received": outcome.received,
+        "stored": outcome.stored,
+        "duplicates": outcome.duplicates,
+        "unconfigured": outcome.unconfigured,
+        "ignored": outcome.ignored,
+        "rejected": rejected.collect::<Vec<_>>(),
+    })
+}

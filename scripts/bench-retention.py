@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""What old data costs: queries of a year over windows, over raw samples and, if given, in
+VictoriaMetrics; bytes of each level; what ten years of buckets cost.
+
+    python3 scripts/bench-retention.py --icecore target/release/icecore [--victoriametrics …] year
+    python3 scripts/bench-retention.py --icecore target/release/icecore month
+    python3 scripts/bench-retention.py --icecore target/release/icecore decade
+
+year    --series series (half of them counters), one sample per --interval seconds, 365 days; imported
+        into icecore without a policy, with `--retention default`, and into VictoriaMetrics; each query
+        once after a restart and then six times
+month   62 days of samples at 15 s; maintenance rolls them up; bytes per series and hour of each level
+decade  ten years of one sample per day; buckets, files, bytes of the list, time to open and to query
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import tempfile
+import time
+import urllib.parse
+
+from bench_server import cpu_seconds, directory_bytes, free_port, peak_mib, request, start, stop
+
+DAY = 86_400
+VARIANTS = 20
+
+
+def texts(samples, counter, seed):
+    """The values of a series as text. Series share a few of them: writing text is not measured."""
+    rng = random.Random(seed)
+    value, parts = rng.randrange(1000), []
+    for _ in range(samples):
+        value = value + rng.randrange(50) if counter else rng.gauss(value, 0.3)
+        parts.append(str(value) if counter else f"{value:.1f}")
+    return ",".join(parts)
+
+
+def bodies(series, samples, interval, end):
+    """Lines of JSON, as VictoriaMetrics exports them; some series at a time."""
+    times = ",".join(str((end - i * interval) * 1000) for i in reversed(range(samples)))
+    variants = {
+        (counter, seed): texts(samples, counter, seed)
+        for counter in (False, True)
+        for seed in range(VARIANTS)
+    }
+    for i in range(series):
+        counter = i % 2 == 1
+        labels = {
+            "__name__": "reqs_total" if counter else "temp",
+            "host": f"host-{i:05}",
+            "zone": f"z{i % 8}",
+        }
+        values = variants[(counter, i % VARIANTS)]
+        yield f'{{"metric":{json.dumps(labels)},"values":[{values}],"timestamps":[{times}]}}\n'.encode()
+
+
+def load(port, parts, pid):
+    began, before, pending, size = time.time(), cpu_seconds(pid), [], 0
+    for part in parts:
+        pending.append(part)
+        size += len(part)
+        if size > 8 << 20:
+            send(port, pending)
+            pending, size = [], 0
+    send(port, pending)
+    return time.time() - began, cpu_seconds(pid) - before
+
+
+def send(port, parts):
+    status, body = request(port, "POST", "/api/v1/import", b"".join(parts))
+    if status >= 300:
+        raise SystemExit(f"import was answered with {status}: {body[:300]}")
+
+
+def ask(port, pid, text, start_s, end_s, step):
+    """Milliseconds and CPU milliseconds of the first and of the best of six more."""
+    form = {"query": text, "start": start_s, "end": end_s, "step": step}
+    runs = []
+    for _ in range(7):
+        began, before = time.time(), cpu_seconds(pid)
+        status, body = request(
+            port,
+            "POST",
+            "/api/v1/query_range",
+            urllib.parse.urlencode(form),
+            {"Content-Type": "application/x-www-form-urlencoded"},
+        )
+        runs.append(((time.time() - began) * 1e3, (cpu_seconds(pid) - before) * 1e3))
+        answer = json.loads(body)
+        if status != 200 or not answer["data"]["result"]:
+            raise SystemExit(f"{text}: {status} {body[:300]}")
+    last = answer["data"]["result"][0]["values"][-1][1]
+    return runs[0], min(runs[1:]), last
+
+
+class Icecore:
+    def __init__(self, binary, folder, log, policy=None):
+        self.binary, self.folder, self.log, self.policy = binary, folder, log, policy
+        self.open()
+
+    def open(self):
+        self.port = free_port()
+        command = [self.binary, "serve", "--no-self-scrape", "--storage", self.folder]
+        command += ["--listen", f"127.0.0.1:{self.port}", "--otlp.grpc.listen", "off"]
+        command += ["--retention", self.policy] if self.policy else []
+        began = time.time()
+        self.process = start(command, f"http://127.0.0.1:{self.port}/-/ready", self.log)
+        self.opened_s = time.time() - began
+        self.pid = self.process.pid
+
+    def restart(self):
+        stop(self.process)
+        self.open()
+
+    def maintain(self):
+        began, before = time.time(), cpu_seconds(self.pid)
+        status, body = request(self.port, "POST", "/api/v1/admin/maintenance/run", timeout=3600)
+        if status >= 300:
+            raise SystemExit(f"maintenance was answered with {status}: {body[:300]}")
+        return time.time() - began, cpu_seconds(self.pid) - before
+
+
+class VictoriaMetrics(Icecore):
+    def open(self):
+        self.port = free_port()
+        command = [self.binary, f"-storageDataPath={self.folder}", "-retentionPeriod=2y"]
+        command += [f"-httpListenAddr=127.0.0.1:{self.port}", "-search.latencyOffset=0s"]
+        command += ["-search.maxPointsPerTimeseries=100000", "-search.disableCache"]
+        command += ["-search.maxQueryDuration=300s"]
+        self.process = start(command, f"http://127.0.0.1:{self.port}/health", self.log)
+        self.pid = self.process.pid
+
+    def maintain(self):
+        began, before = time.time(), cpu_seconds(self.pid)
+        request(self.port, "GET", "/internal/force_flush")
+        return time.time() - began, cpu_seconds(self.pid) - before
+
+
+def year(options, folder, log):
+    end = int(time.time()) // 3600 * 3600
+    samples = 365 * DAY // options.interval
+    servers = [
+        ("raw", lambda: Icecore(options.icecore, f"{folder}/raw", log)),
+        ("default policy", lambda: Icecore(options.icecore, f"{folder}/rolled", log, "default")),
+    ]
+    if options.victoriametrics:
+        vm = options.victoriametrics
+        servers.append(("VictoriaMetrics", lambda: VictoriaMetrics(vm, f"{folder}/vm", log)))
+    queries = [
+        ("avg(avg_over_time(temp[1d]))", 360 * DAY, "1d"),
+        ("sum(rate(reqs_total[1d]))", 360 * DAY, "1d"),
+        ("sum(rate(reqs_total[1d]))", 30 * DAY, "1h"),
+    ]
+    for name, open_server in servers:
+        server = open_server()
+        wall, cpu = load(server.port, bodies(options.series, samples, options.interval, end), server.pid)
+        count = options.series * samples
+        print(f"{name}: {count} samples imported in {wall:.1f} s, {cpu:.1f} CPU s")
+        wall, cpu = server.maintain()
+        size = directory_bytes(server.folder)
+        print(f"{name}: maintenance {wall:.1f} s, {cpu:.1f} CPU s; {size / 1e6:.1f} MB")
+        for text, span, step in queries:
+            server.restart()
+            # Both ends on the grid of days, so that windows answer as samples would.
+            last = end // DAY * DAY
+            cold, warm, value = ask(server.port, server.pid, text, last - span, last, step)
+            print(
+                f"{name}: {text} {span // DAY}d/{step}: cold {cold[0]:.0f} ms ({cold[1]:.0f} CPU ms), "
+                f"warm {warm[0]:.0f} ms ({warm[1]:.0f} CPU ms); last value {value}"
+            )
+        print(f"{name}: peak memory {peak_mib(server.pid):.0f} MiB")
+        stop(server.process)
+
+
+def levels(options, storage):
+    """Bytes of records by size of bucket."""
+    command = [options.icecore, "inspect", "buckets", "--storage", storage, "-o", "json"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def month(options, folder, log):
+    end = int(time.time()) // 3600 * 3600
+    samples = 62 * DAY // 15
+    server = Icecore(options.icecore, f"{folder}/month", log, "default")
+    wall, cpu = load(server.port, bodies(options.series, samples, 15, end), server.pid)
+    print(f"{options.series * samples} samples imported in {wall:.1f} s, {cpu:.1f} CPU s")
+    wall, cpu = server.maintain()
+    print(f"maintenance {wall:.1f} s, {cpu:.1f} CPU s")
+    stop(server.process)
+    print(levels(options, server.folder))
+    print(f"{directory_bytes(server.folder) / 1e6:.1f} MB in all")
+
+
+def decade(options, folder, log):
+    end = int(time.time()) // 3600 * 3600
+    samples = 3650
+    server = Icecore(options.icecore, f"{folder}/decade", log)
+    wall, cpu = load(server.port, bodies(options.series, samples, DAY, end), server.pid)
+    print(f"{options.series * samples} samples imported in {wall:.1f} s, {cpu:.1f} CPU s")
+    wall, cpu = server.maintain()
+    print(f"maintenance {wall:.1f} s, {cpu:.1f} CPU s; {directory_bytes(server.folder) / 1e6:.1f} MB")
+    server.restart()
+    print(f"opened in {server.opened_s:.2f} s")
+    status, body = request(server.port, "GET", "/api/v1/status/tsdb")
+    print(f"/api/v1/status/tsdb: {status}, {len(body)} bytes")
+    for text, span, step in [
+        ('temp{host="host-00000"}', 3600, "60"),
+        ("count(temp)", 3600, "60"),
+        ('avg_over_time(temp{host="host-00000"}[10y])', 0, "60"),
+        ("avg(avg_over_time(temp[365d]))", 9 * 365 * DAY, "365d"),
+    ]:
+        cold, warm, _ = ask(server.port, server.pid, text, end - span, end, step)
+        print(f"{text}: first {cold[0]:.1f} ms, best {warm[0]:.1f} ms")
+    stop(server.process)
+    print(levels(options, server.folder)[-600:])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--icecore", required=True)
+    parser.add_argument("--victoriametrics")
+    parser.add_argument("--series", type=int, default=1_000)
+    parser.add_argument("--interval", type=int, default=300)
+    parser.add_argument("what", choices=["year", "month", "decade"])
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w") as log:
+        {"year": year, "month": month, "decade": decade}[options.what](options, folder, log)
+
+
+if __name__ == "__main__":
+    main()
