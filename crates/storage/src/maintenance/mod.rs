@@ -8,6 +8,7 @@
 
 pub(crate) mod build;
 mod delete;
+mod duty;
 pub(crate) mod garbage;
 mod jobs;
 pub(crate) mod pace;

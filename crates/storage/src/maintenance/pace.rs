@@ -1,12 +1,12 @@
 //! How fast a job may go: byte rates, yield points, pauses while ingest needs the machine.
 //!
 //! ```text
-//! job ─ read(bytes), wrote(bytes) ─► yield ─► stopped? ─► gives way? ─► pressure? ─► above rate?
-//!                                               └ error     └ error       └ pause      └ sleep
+//! job ─ read, wrote(bytes) ─► stopped? ─► gives way? ─► pressure? ─► clients slow, above rate?
+//!                               └ error     └ error       └ pause      └ rest
 //! ```
 //!
 //! Holds always:
-//! - Without pressure and below its rates a job never sleeps.
+//! - Without pressure, without clients that write, and below its rates a job never sleeps.
 //! - A pause is bounded: a job that is in the way of nobody but itself goes on, slowly.
 //! - A job that holds back hours which the head must give away for its memory is given up; what it
 //!   has done so far stays and is gone on with later.
@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::ingest::flush::holds;
 use crate::ingest::flush_for_memory;
 use crate::maintenance::Maintenance;
+use crate::maintenance::duty::DutyCycle;
 use crate::slate::slate_metrics::SlateMetricValue;
 
 /// How often it is looked whether a pause may end, and how long it lasts at most: a job that waits
@@ -39,6 +40,7 @@ pub(crate) struct Watch {
     read_rate: Option<Mutex<Rate>>,
     write_rate: Option<Mutex<Rate>>,
     store: Mutex<StorePressure>,
+    duty: Mutex<DutyCycle>,
     gave_way: AtomicBool,
     is_stale: AtomicBool,
     bytes_read: AtomicU64,
@@ -71,6 +73,10 @@ impl Watch {
             read_rate: None,
             write_rate: None,
             store: Mutex::default(),
+            duty: Mutex::new(DutyCycle::new(
+                maintenance.ingest.journal().commit_time(),
+                Instant::now(),
+            )),
             gave_way: AtomicBool::new(false),
             is_stale: AtomicBool::new(false),
             bytes_read: AtomicU64::new(0),
@@ -143,11 +149,20 @@ impl Watch {
     async fn pass(&self, rate: Option<&Mutex<Rate>>, bytes: usize) -> Result<()> {
         tokio::task::yield_now().await;
         self.check()?;
+        let journal = self.maintenance.ingest.journal();
+        let now = Instant::now();
+        let rest = self.duty.lock().worked(journal.commit_time(), now);
+        let wait = rate.map_or(Duration::ZERO, |rate| rate.lock().take(bytes, now));
         self.pause().await?;
-        let Some(rate) = rate else { return Ok(()) };
-        let wait = rate.lock().take(bytes, Instant::now());
-        // In pieces, so that who waits for the job to end sees it hurry.
-        let until = Instant::now() + wait;
+        self.wait(rest.max(wait)).await?;
+        let now = Instant::now();
+        self.duty.lock().rested(journal.commit_time(), now);
+        Ok(())
+    }
+
+    /// In pieces, so that who waits for the job to end sees it hurry.
+    async fn wait(&self, time: Duration) -> Result<()> {
+        let until = Instant::now() + time;
         while Instant::now() < until && !self.maintenance.ingest.hold().is_waited_for() {
             self.sleep(PAUSE_POLL.min(until - Instant::now())).await;
             self.check()?;

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use icecore_records::{journal, key};
@@ -44,9 +44,18 @@ struct SharedState {
     queued_bytes: AtomicUsize,
     /// Bytes written in the current epoch.
     epoch_bytes: AtomicUsize,
+    commits: AtomicU64,
+    commit_nanos: AtomicU64,
     /// All sequence numbers below this one are durable.
     durable_below: watch::Sender<u64>,
     failed: watch::Sender<Option<Arc<str>>>,
+}
+
+/// How many commits there have been, and how long they took together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommitTime {
+    pub(crate) commits: u64,
+    pub(crate) nanos: u64,
 }
 
 struct Submission {
@@ -86,6 +95,8 @@ impl Journal {
         let shared = Arc::new(SharedState {
             queued_bytes: AtomicUsize::new(0),
             epoch_bytes: AtomicUsize::new(0),
+            commits: AtomicU64::new(0),
+            commit_nanos: AtomicU64::new(0),
             durable_below: watch::channel(next_seq).0,
             failed: watch::channel(None).0,
         });
@@ -116,6 +127,13 @@ impl Journal {
 
     pub(crate) fn queued_bytes(&self) -> usize {
         self.shared.queued_bytes.load(Relaxed)
+    }
+
+    pub(crate) fn commit_time(&self) -> CommitTime {
+        CommitTime {
+            commits: self.shared.commits.load(Relaxed),
+            nanos: self.shared.commit_nanos.load(Relaxed),
+        }
     }
 
     pub(crate) fn epoch_bytes(&self) -> usize {
@@ -258,9 +276,11 @@ impl CommitLoop {
                 let failure = Error::store("the journal cannot be written")(cause);
                 return self.shared.fail(&failure.to_string());
             }
-            self.metrics
-                .commit_seconds
-                .observe(last_commit.elapsed().as_secs_f64());
+            let took = last_commit.elapsed();
+            self.metrics.commit_seconds.observe(took.as_secs_f64());
+            self.shared.commits.fetch_add(1, Relaxed);
+            let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+            self.shared.commit_nanos.fetch_add(nanos, Relaxed);
             self.metrics.commit_requests.add(group.len() as u64);
             self.shared.durable_below.send_replace(self.next_seq);
             for submitted in group {
