@@ -21,6 +21,7 @@ mod interval;
 mod json;
 mod links;
 mod quantile;
+mod replaced;
 mod request;
 mod source;
 mod states;
