@@ -19,6 +19,7 @@ mod groups;
 mod histograms;
 mod interval;
 mod json;
+mod kept_values;
 mod links;
 mod quantile;
 mod replaced;
