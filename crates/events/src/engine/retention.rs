@@ -75,13 +75,12 @@ impl Engine {
             records: files.iter().map(EventFile::retired).collect(),
             ..EventBatch::default()
         };
-        // Removing a record once more changes nothing, so an error needs no second look.
+        // Removing a record once more changes nothing, so an error needs no second look: files that
+        // are not listed any more are found by those who drop them.
         self.store.write(batch).await?;
         report.files = files.len();
         report.events = files.iter().map(|file| file.events).sum();
-        let now_ms = self.clock.elapsed_ms();
-        let retired = files.into_iter().map(|file| (file.path, now_ms));
-        work.retired.extend(retired);
+        work.retire(&files, self.clock.elapsed_ms());
         Ok(())
     }
 
