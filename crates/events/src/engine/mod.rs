@@ -34,6 +34,7 @@ mod prepared;
 mod publish;
 mod quarantine;
 mod recover;
+mod register_types;
 mod retention;
 mod run;
 mod seal;
@@ -59,6 +60,7 @@ use commit_order::CommitOrder;
 use flush::Flusher;
 use memory::Memory;
 use quarantine::Lists;
+use register_types::UnregisteredTypes;
 use seal::FileWork;
 use view::ViewState;
 
@@ -101,6 +103,7 @@ struct Engine {
     files: AsyncMutex<FileWork>,
     /// One at a time changes quarantine and dead letters.
     lists: AsyncMutex<Lists>,
+    unregistered: UnregisteredTypes,
     ids: EventIdSource,
     /// Of requests that are under way.
     request_bytes: AtomicUsize,
@@ -142,6 +145,7 @@ impl Events {
             flusher: AsyncMutex::new(recovered.flusher),
             files: AsyncMutex::default(),
             lists: AsyncMutex::new(lists.map_err(Problem::from_store)?),
+            unregistered: UnregisteredTypes::default(),
             ids: EventIdSource::random()?,
             request_bytes: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),

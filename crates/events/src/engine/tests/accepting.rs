@@ -199,3 +199,49 @@ async fn unknown_types_can_be_rejected_or_registered() {
     let counts = bench.counts("events_stored_total", EventWindow::Day).await;
     assert_eq!(counts.values().sum::<i64>(), 2);
 }
+
+fn of_type(number: u32, service: &str, event_type: &str) -> Json {
+    let mut event = order(number, 0, "web", 1, 1.0);
+    event["resource"]["service"]["id"] = json!(service);
+    event["event"]["name"] = json!(event_type);
+    event
+}
+
+#[tokio::test]
+async fn unknown_types_are_registered_in_one_change() {
+    let options = EventOptions {
+        unconfigured: Unconfigured::Accept,
+        max_accepted_types: 8,
+        ..EventOptions::default()
+    };
+    let bench = Bench::with(options, DOCUMENTS).await;
+    let before = bench.events.registry().version;
+    // A name that no type can have does not keep the others out.
+    let batch = [
+        of_type(1, "shop", "a"),
+        of_type(2, "shop", "b"),
+        of_type(3, "other", "a"),
+        of_type(4, "shop", " bad\u{7f}"),
+    ];
+    let outcome = bench.publish_all(&batch).await;
+    assert_eq!((outcome.stored, outcome.unconfigured), (3, 1));
+    assert_eq!(bench.events.registry().version, before + 1);
+    // What comes while a change is under way is gathered for the next one.
+    let requests = (0..4).map(|at| {
+        let (events, event) = (
+            bench.events.clone(),
+            of_type(10 + at, "shop", &format!("c{at}")),
+        );
+        tokio::spawn(async move { events.publish(Bytes::from(event.to_string())).await })
+    });
+    let requests: Vec<_> = requests.collect();
+    for request in requests {
+        let status = request.await.unwrap().unwrap().status;
+        assert_eq!(status, PublishStatus::Stored);
+    }
+    assert!(bench.events.registry().version <= before + 3);
+    // There are eight types now.
+    let beyond = bench.publish(&of_type(20, "shop", "d")).await;
+    assert_eq!(beyond, PublishStatus::Unconfigured);
+    assert_eq!(bench.events.quarantine().await.unwrap().len(), 2);
+}
