@@ -19,6 +19,7 @@ mod apply;
 mod attribute_value;
 mod cells;
 mod commit_order;
+mod cull_sets;
 mod dimension_set;
 mod file_list;
 mod flush;

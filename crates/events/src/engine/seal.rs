@@ -34,6 +34,8 @@ pub(super) struct FileWork {
     pub(super) unlisted: HashMap<String, Unlisted>,
     /// Cells that were dropped, so that it is not done again and again.
     pub(super) dropped_cells: HashSet<(EventWindow, Week, u32)>,
+    /// The day on which sets without cells were last looked for.
+    pub(super) culled_day: Option<i64>,
     /// When the tail was last sealed, by [`icecore_model::Clock::elapsed_ms`].
     pub(super) sealed_at_ms: i64,
 }

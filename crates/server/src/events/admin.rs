@@ -143,6 +143,7 @@ pub(crate) async fn run_retention(State(app): State<Arc<App>>, request: Request)
             "events": report.events,
             "cellWeeks": report.cell_weeks,
             "identityWeeks": report.identity_weeks,
+            "dimensionSets": report.dimension_sets,
         });
         Ok(json(StatusCode::OK, &answer))
     })

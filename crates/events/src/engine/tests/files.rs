@@ -163,6 +163,50 @@ async fn files_of_a_retention_with_an_unknown_outcome_stay_while_they_are_read()
 }
 
 #[tokio::test]
+async fn sets_without_cells_leave_the_dictionary() {
+    let mut bench = Bench::new().await;
+    let sets = async |bench: &Bench| {
+        let view = bench.events.view().await.unwrap();
+        let (_, orders) = view.registry().services["shop"].metric("orders").unwrap();
+        let sets = view.all_dimension_sets(orders.number).await.unwrap();
+        let texts = sets.into_iter().map(|set| set.values[0].1.clone());
+        let mut texts: Vec<String> = texts.collect();
+        texts.sort();
+        texts
+    };
+    for (number, channel) in [(1, "gone"), (2, "late"), (3, "web")] {
+        bench.publish(&order(number, 0, channel, 1, 1.0)).await;
+    }
+    bench.events.flush().await.unwrap();
+    // Cells of a day are kept for 1830 days, and go by whole weeks.
+    bench.clock.advance(1_800 * DAY_S * 1_000);
+    bench.publish(&order(4, 1_800 * DAY_S, "web", 1, 1.0)).await;
+    bench.events.flush().await.unwrap();
+    let now_ms = |bench: &Bench| icecore_model::Clock::now_ms(&*bench.clock);
+    let run = async |bench: &Bench, at_ms: i64| {
+        let report = bench.events.run_retention(at_ms).await.unwrap();
+        report.dimension_sets
+    };
+    // A time that has not come takes no set away.
+    assert_eq!(run(&bench, now_ms(&bench) + 90 * DAY_S * 1_000).await, 0);
+    assert_eq!(sets(&bench).await, ["gone", "late", "web"]);
+    bench.clock.advance(60 * DAY_S * 1_000);
+    // It came again, and is not flushed yet.
+    bench
+        .publish(&order(5, 1_860 * DAY_S, "late", 1, 1.0))
+        .await;
+    let culled = run(&bench, now_ms(&bench)).await;
+    assert!(culled > 0);
+    assert_eq!(sets(&bench).await, ["late", "web"]);
+    bench.events.flush().await.unwrap();
+    assert_eq!(sets(&bench).await, ["late", "web"]);
+    bench.crash(0).await;
+    assert_eq!(sets(&bench).await, ["late", "web"]);
+    // Once a day, and at the first look.
+    assert_eq!(run(&bench, now_ms(&bench)).await, 0);
+}
+
+#[tokio::test]
 async fn what_is_too_old_is_not_shown_and_then_dropped() {
     let mut bench = Bench::new().await;
     bench.publish(&order(1, 0, "web", 1, 1.0)).await;
