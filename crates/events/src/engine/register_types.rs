@@ -5,8 +5,8 @@
 //!
 //! Holds always:
 //! - While a change is under way, what others ask for is gathered for the next one.
-//! - There are no more types than `max_accepted_types`. What comes beyond them stays unknown, and so
-//!   does what has a name that no type may have.
+//! - There are no more types than `max_accepted_types`. What comes beyond them stays unknown, and
+//!   so does what has a name that no type may have.
 
 use std::collections::BTreeSet;
 

@@ -44,7 +44,7 @@ pub(super) struct FileWork {
 pub(super) struct Unlisted {
     /// By [`icecore_model::Clock::elapsed_ms`].
     pub(super) since_ms: i64,
-    /// Whether a batch has taken it off the list for certain; otherwise it may be about to be listed.
+    /// Whether a batch has taken it off the list for certain; if not, it may be about to be listed.
     pub(super) is_retired: bool,
 }
 

@@ -24,8 +24,8 @@ pub enum Subject {
     Attribute(String),
     /// A column that every event has, by its name in answers: `outcome`, `trace_id`, …
     Column(String),
-    /// A path of what is kept as JSON: `resource.…`, `status.…`, `traceState`. Of a list any element
-    /// may satisfy the clause.
+    /// A path of what is kept as JSON: `resource.…`, `status.…`, `traceState`. Of a list any
+    /// element may satisfy the clause.
     Kept(String),
 }
 

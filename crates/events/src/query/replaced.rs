@@ -3,8 +3,8 @@
 //! Holds always:
 //! - Cells that can be merged are read together: those of one operation, reducer or set of bounds,
 //!   whatever windows they were kept in.
-//! - Cells that cannot be merged are never mixed. A range that has only one sort of them is answered
-//!   with those; one that has several is an error.
+//! - Cells that cannot be merged are never mixed. A range that has only one sort of them is
+//!   answered with those; one that has several is an error.
 
 use std::sync::Arc;
 

@@ -5,9 +5,9 @@
 //! files ─────────────┴► and reading a file ends where the page's last event is passed
 //! ```
 //!
-//! The page is kept in a heap whose top is its last event, so that neither ties nor overlapping files
-//! need an order of their own. Where events are skipped, their places alone are collected first:
-//! the page follows the last of them, as it would follow a cursor.
+//! The page is kept in a heap whose top is its last event, so that neither ties nor overlapping
+//! files need an order of their own. Where events are skipped, their places alone are collected
+//! first: the page follows the last of them, as it would follow a cursor.
 //!
 //! Holds always: whole events are held for one page, and no more than [`PAGE_BYTES_MAX`] of them.
 
