@@ -31,6 +31,8 @@ mod listed;
 mod memory;
 mod merge_files;
 mod metrics;
+#[cfg(any(test, feature = "testing"))]
+mod open_generation;
 mod options;
 mod prepared;
 mod publish;
@@ -71,6 +73,8 @@ pub use dimension_set::{DimensionSet, OVERFLOW};
 pub use file_list::EventFile;
 pub use listed::ListPage;
 pub use metrics::{EventGauges, EventMetrics, SkipReason};
+#[cfg(any(test, feature = "testing"))]
+pub use open_generation::OpenGeneration;
 pub use options::{EventOptions, Unconfigured};
 pub use publish::{BatchOutcome, PublishStatus, Published, RejectedItem};
 pub use quarantine::{DeadLetter, QuarantineEntry, ReplayReport};
