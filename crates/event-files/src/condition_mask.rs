@@ -64,7 +64,7 @@ fn column_of(subject: &Subject) -> Option<String> {
     match subject {
         Subject::Attribute(path) => Some(attribute_column(path)),
         Subject::Column(name) if TEXT_COLUMNS.contains(&name.as_str()) => Some(name.clone()),
-        Subject::Column(_) => None,
+        Subject::Column(_) | Subject::Kept(_) => None,
     }
 }
 

@@ -1,27 +1,31 @@
 //! Tables of events: all of them, or those of one type with columns of its attributes.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
-use datafusion::catalog::{Session, TableProvider};
-use datafusion::datasource::TableType;
+use datafusion::catalog::Session;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use icecore_event_files::event_schema;
-use icecore_events::search::TailPart;
-use icecore_events::{EventType, FileScan, Problem, parse_event_id};
+use icecore_events::search::{RowFile, TailPart};
+use icecore_events::{EventType, FileScan, Problem, Service, parse_event_id};
 use icecore_model::event::Week;
 
 use crate::event_batches::{EventBatches, FileRead, Selection};
 use crate::pushdown::{condition, texts, time_range};
+use crate::scanned::Scanned;
 use crate::source::Source;
 use crate::statement::external;
 
 const STARTED_AT: &str = "started_at";
+
+/// The number of services and types in files of events that no document names.
+const UNREGISTERED: u32 = 0;
 
 /// Events of all services, or of one type.
 #[derive(Debug)]
@@ -49,26 +53,55 @@ impl EventTable {
         }
     }
 
-    /// The types that filters leave.
-    fn types(&self, filters: &[Expr]) -> Vec<Arc<EventType>> {
+    /// The files that filters leave, each with the time from which its events are kept.
+    async fn candidates(
+        &self,
+        weeks: Range<Week>,
+        filters: &[Expr],
+    ) -> Result<Vec<(RowFile, i64)>, Problem> {
+        let (registry, view) = (self.source.registry(), &self.source.view);
         if let Some(event_type) = &self.event_type {
-            return vec![event_type.clone()];
+            let Some(service) = registry.service(&event_type.service) else {
+                return Ok(Vec::new());
+            };
+            let number = Some(event_type.number);
+            let files = self.source.files(service.number, weeks, number).await?;
+            let kept_ns = view.kept_from_ns(&event_type.service, &event_type.name);
+            return Ok(files.into_iter().map(|file| (file, kept_ns)).collect());
         }
-        let services = texts(filters, "service_id");
+        let wanted = texts(filters, "service_id");
         let names = texts(filters, "event_type");
         let is_in = |list: &Option<Vec<&str>>, name: &str| {
             list.as_ref().is_none_or(|list| list.contains(&name))
         };
-        let types = self.source.registry().event_types();
-        let types = types.filter(|event_type| {
-            is_in(&services, &event_type.service) && is_in(&names, &event_type.name)
-        });
-        types.cloned().collect()
+        let services = registry.services.iter();
+        let services = services.filter(|(name, _)| is_in(&wanted, name));
+        let mut services: Vec<(u32, Option<&Arc<Service>>)> = services
+            .map(|(_, service)| (service.number, Some(service)))
+            .collect();
+        services.push((UNREGISTERED, None));
+        let mut candidates = Vec::new();
+        for (number, service) in services {
+            let mut types = HashMap::new();
+            for event_type in service.iter().flat_map(|service| service.types.values()) {
+                types.insert(event_type.number, event_type);
+            }
+            for file in self.source.files(number, weeks.clone(), None).await? {
+                // What no document names is kept, and may be what is asked for.
+                match types.get(&file.event_type) {
+                    None => candidates.push((file, i64::MIN)),
+                    Some(known) if is_in(&names, &known.name) => {
+                        candidates.push((file, view.kept_from_ns(&known.service, &known.name)));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        Ok(candidates)
     }
 
     async fn files(
         &self,
-        types: &[Arc<EventType>],
         started_ns: &Range<i64>,
         filters: &[Expr],
     ) -> Result<Vec<FileRead>, Problem> {
@@ -81,30 +114,19 @@ impl EventTable {
             _ => None,
         };
         let mut reads = Vec::new();
-        for event_type in types {
-            let view = &self.source.view;
-            let kept_ns = view.kept_from_ns(&event_type.service, &event_type.name);
+        for (file, kept_ns) in self.candidates(weeks, filters).await? {
             let range = started_ns.start.max(kept_ns)..started_ns.end;
-            let Some(service) = self.source.registry().service(&event_type.service) else {
-                continue;
-            };
-            let number = Some(event_type.number);
-            let files = self
-                .source
-                .files(service.number, weeks.clone(), number)
-                .await?;
-            let wanted = files.into_iter().filter(|file| {
-                file.min_started_ns < range.end && file.max_started_ns >= range.start
-            });
-            reads.extend(wanted.map(|file| FileRead {
-                file: file.bytes,
-                scan: FileScan {
-                    started_ns: range.clone(),
-                    newest_first: false,
-                    event,
-                    condition: condition.clone(),
-                },
-            }));
+            if file.min_started_ns < range.end && file.max_started_ns >= range.start {
+                reads.push(FileRead {
+                    file: file.bytes,
+                    scan: FileScan {
+                        started_ns: range,
+                        newest_first: false,
+                        event,
+                        condition: condition.clone(),
+                    },
+                });
+            }
         }
         Ok(reads)
     }
@@ -123,20 +145,9 @@ impl EventTable {
 }
 
 #[async_trait]
-impl TableProvider for EventTable {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
-        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+impl Scanned for EventTable {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     async fn scan(
@@ -158,11 +169,8 @@ impl TableProvider for EventTable {
             Some(projection) => Arc::new(self.schema.project(projection)?),
             None => self.schema.clone(),
         };
-        let types = self.types(filters);
-        let files = self
-            .files(&types, &started_ns, filters)
-            .await
-            .map_err(external)?;
+        let files = self.files(&started_ns, filters).await;
+        let files = files.map_err(external)?;
         // Files are dealt out to the threads of the query; the tail goes to the first.
         let partitions = state.config().target_partitions().max(1);
         let mut dealt: Vec<Vec<FileRead>> = (0..partitions).map(|_| Vec::new()).collect();

@@ -20,6 +20,7 @@ mod pushdown;
 mod request;
 mod rollup_rows;
 mod rollup_table;
+mod scanned;
 mod source;
 mod statement;
 mod tables;

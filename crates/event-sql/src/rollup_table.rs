@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
-use datafusion::catalog::{Session, TableProvider};
-use datafusion::datasource::TableType;
+use datafusion::catalog::Session;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::streaming::StreamingTableExec;
 use icecore_model::event::EventWindow;
 
 use crate::pushdown::{texts, time_range};
 use crate::rollup_rows::{MetricRows, RollupRows};
+use crate::scanned::Scanned;
 use crate::source::Source;
 
 /// Cells of all metrics in one window.
@@ -78,20 +78,9 @@ pub(crate) fn schema() -> SchemaRef {
 }
 
 #[async_trait]
-impl TableProvider for RollupTable {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
-        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+impl Scanned for RollupTable {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     async fn scan(

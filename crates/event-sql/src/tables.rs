@@ -11,6 +11,7 @@ use icecore_model::event::EventWindow;
 use crate::event_table::EventTable;
 use crate::json_get::json_get;
 use crate::rollup_table::RollupTable;
+use crate::scanned::ScannedTable;
 use crate::source::Source;
 
 pub(crate) const CATALOG: &str = "icecore";
@@ -34,19 +35,19 @@ pub(crate) fn register(
         for (name, event_type) in &service.types {
             let of_type = Some(event_type.clone());
             let table = EventTable::new(source.clone(), of_type, allow_full_scan);
-            schema.register_table(name.clone(), Arc::new(table))?;
+            schema.register_table(name.clone(), Arc::new(ScannedTable(table)))?;
         }
         catalog.register_schema(name, schema)?;
     }
     let own = |name: &str| public.deregister_table(name).map(drop);
     own("events")?;
     let events = EventTable::new(source.clone(), None, allow_full_scan);
-    public.register_table("events".into(), Arc::new(events))?;
+    public.register_table("events".into(), Arc::new(ScannedTable(events)))?;
     for window in EventWindow::ALL {
         let name = format!("rollup_{}", window.code());
         own(&name)?;
         let table = RollupTable::new(source.clone(), window);
-        public.register_table(name, Arc::new(table))?;
+        public.register_table(name, Arc::new(ScannedTable(table)))?;
     }
     catalog.register_schema(SCHEMA, public)?;
     context.register_catalog(CATALOG, Arc::new(catalog));

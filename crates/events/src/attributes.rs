@@ -178,6 +178,26 @@ impl<'a> Attributes<'a> {
         start..start + length
     }
 
+    /// About how much memory they take.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let scalar_bytes = |scalar: &Scalar<'_>| match scalar {
+            Scalar::Text(text) => text.len(),
+            _ => 0,
+        };
+        let leaf_bytes = |(path, value): &Leaf<'_>| {
+            let value = match value {
+                Value::Null => 0,
+                Value::Scalar(scalar) => scalar_bytes(scalar),
+                Value::List(list) => {
+                    size_of_val(&list[..]) + list.iter().map(scalar_bytes).sum::<usize>()
+                }
+                Value::Json(text) => text.len(),
+            };
+            path.len() + value
+        };
+        size_of_val(&self.leaves[..]) + self.leaves.iter().map(leaf_bytes).sum::<usize>()
+    }
+
     pub fn into_owned(self) -> Attributes<'static> {
         let owned = |(path, value): Leaf<'a>| (Cow::Owned(path.into_owned()), value.into_owned());
         Attributes {

@@ -9,7 +9,7 @@ use std::fmt;
 use aws_lc_rs::hmac;
 use serde_json::Value as Json;
 
-use crate::{Attributes, Mask, MaskRule, Problem, Scalar, Value};
+use crate::{Attributes, EventBody, Mask, MaskRule, Problem, Scalar, Value};
 
 /// The bytes of a digest that are kept.
 const HASH_BYTES: usize = 16;
@@ -48,21 +48,69 @@ pub(crate) fn mask(
     attributes: &mut Attributes<'_>,
 ) -> Result<(), Problem> {
     for rule in rules {
-        let masker = match (rule.mask, key) {
-            (Mask::Drop, _) => None,
-            (Mask::Hash, Some(key)) => Some(key),
-            // Such a configuration is refused; a key that was taken away later must not unmask.
-            (Mask::Hash, None) => {
-                let detail = "there is no masking key, and an event has what must be hashed";
-                return Err(Problem::new(503, "ingest.unavailable", detail));
-            }
-        };
+        let masker = masker(rule, key)?;
         match masker {
             None => attributes.remove(&rule.path),
             Some(key) => attributes.change(&rule.path, |value| hash_value(key, value)),
         }
         if let Some((rest, Value::Json(text))) = attributes.leaf_above_mut(&rule.path) {
             *text = Cow::Owned(masked_json(text, |json| mask_below(json, rest, masker)));
+        }
+    }
+    Ok(())
+}
+
+/// The key to hash with, or `None` for what is dropped.
+fn masker<'k>(
+    rule: &MaskRule,
+    key: Option<&'k MaskingKey>,
+) -> Result<Option<&'k MaskingKey>, Problem> {
+    match (rule.mask, key) {
+        (Mask::Drop, _) => Ok(None),
+        (Mask::Hash, Some(key)) => Ok(Some(key)),
+        // Such a configuration is refused; a key that was taken away later must not unmask.
+        (Mask::Hash, None) => {
+            let detail = "there is no masking key, and an event has what must be hashed";
+            Err(Problem::new(503, "ingest.unavailable", detail))
+        }
+    }
+}
+
+/// Applies the rules of a type to what an event has beside its attributes: paths that begin with
+/// `resource` or `links`, and `status.message`.
+pub(crate) fn mask_kept<'a>(
+    rules: &[MaskRule],
+    key: Option<&MaskingKey>,
+    resource: &mut Cow<'a, str>,
+    body: &mut EventBody<'a>,
+) -> Result<(), Problem> {
+    for rule in rules {
+        let path = &*rule.path;
+        if path == "status" || path == "status.message" {
+            let masker = masker(rule, key)?;
+            let message = body.status_message.take();
+            body.status_message = message
+                .zip(masker)
+                .map(|(message, key)| Cow::Owned(key.hash(&message)));
+        }
+        for (name, text) in [("resource", &mut *resource), ("links", &mut body.links)] {
+            let Some(below) = path.strip_prefix(name) else {
+                continue;
+            };
+            let (masker, is_there) = (masker(rule, key)?, !text.is_empty());
+            match (below.strip_prefix('.'), masker) {
+                _ if !is_there => {}
+                (Some(below), masker) => {
+                    let masked = masked_json(text, |json| mask_below(json, below, masker));
+                    *text = Cow::Owned(masked);
+                }
+                // A longer name.
+                (None, _) if !below.is_empty() => {}
+                (None, Some(key)) => {
+                    *text = Cow::Owned(masked_json(text, |json| hash_json(key, json)));
+                }
+                (None, None) => *text = Cow::Borrowed(""),
+            }
         }
     }
     Ok(())

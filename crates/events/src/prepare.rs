@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Holds always:
-//! - Nothing but the check of types sees an attribute before it is masked.
+//! - Nothing but the check of types sees an attribute before it is masked; what is kept beside
+//!   attributes is masked first.
 //! - A parent comes before the events that were nested in it.
 //! - An event that is refused refuses its parent, too; only an event of an unknown type does not.
 
@@ -22,7 +23,7 @@ use std::time::Duration;
 use icecore_model::event::EventId;
 
 use crate::dimension::DimensionHasher;
-use crate::mask::{MaskingKey, mask};
+use crate::mask::{MaskingKey, mask, mask_kept};
 use crate::outcome::{duration, error, is_lifecycle, outcome, text_of};
 use crate::validate::{check_attributes, check_retention, duration_ns};
 use crate::{
@@ -179,6 +180,9 @@ impl<'a> Preparation<'a, '_> {
         event_type: &Arc<EventType>,
     ) -> Result<(), Problem> {
         let nested = std::mem::take(&mut envelope.body.nested);
+        let key = self.context.masking_key;
+        let (resource, body) = (&mut envelope.resource, &mut envelope.body);
+        mask_kept(&event_type.masking, key, resource, body)?;
         let rest = rest::of_envelope(&envelope);
         let body = envelope.body;
         let mut frame = Frame {

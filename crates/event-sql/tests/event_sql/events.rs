@@ -234,15 +234,23 @@ impl CellSource for View {
 }
 
 pub(crate) async fn answer(body: Json, limits: SqlLimits) -> Result<SqlAnswer, Problem> {
+    answer_of(view(), body, limits).await
+}
+
+async fn answer_of(view: View, body: Json, limits: SqlLimits) -> Result<SqlAnswer, Problem> {
     let engine = SqlEngine::new(limits).unwrap();
     let request = SqlRequest::parse(body.to_string().as_bytes())?;
-    engine.query(Arc::new(view()), request).await
+    engine.query(Arc::new(view), request).await
 }
 
 /// The rows of a query, each as a list of its values.
 pub(crate) async fn rows(query: &str) -> Result<Vec<Json>, Problem> {
+    rows_of(view(), query).await
+}
+
+pub(crate) async fn rows_of(view: View, query: &str) -> Result<Vec<Json>, Problem> {
     let body = json!({ "q": query, "format": "columnar" });
-    let answer = answer(body, SqlLimits::default()).await?;
+    let answer = answer_of(view, body, SqlLimits::default()).await?;
     assert_eq!(answer.content_type, "application/json");
     let answer: Json = serde_json::from_slice(&answer.body).unwrap();
     let fields = answer["data"]["schema"]["fields"].as_array().unwrap();

@@ -2,9 +2,10 @@
 
 use arrow::ipc::reader::StreamReader;
 use icecore_event_sql::SqlLimits;
+use icecore_events::StoredEvent;
 use serde_json::{Value as Json, json};
 
-use crate::events::{answer, rows};
+use crate::events::{answer, event, rows, rows_of, view};
 
 async fn check(query: &str, expected: Json) {
     let found = rows(query)
@@ -36,6 +37,42 @@ async fn each_event_is_seen_once() {
         json!([[100]]),
     )
     .await;
+}
+
+#[tokio::test]
+async fn events_of_types_that_are_not_registered_are_among_all() {
+    let view = || {
+        let mut view = view();
+        let other = |service: &'static str, event_type: &'static str, n: u32| StoredEvent {
+            service: service.into(),
+            event_type: event_type.into(),
+            ..event(n)
+        };
+        let more = &mut view.rows;
+        more.push_file((200..203).map(|n| other("shop", "unknown", n)).collect());
+        more.push_file((210..215).map(|n| other("ghost", "seen", n)).collect());
+        more.push_tail((220..227).map(|n| other("ghost", "seen", n)).collect());
+        view
+    };
+    for (filter, expected) in [
+        (
+            "event_type <> 'cart.seen'",
+            json!([
+                ["ghost", "seen", 12],
+                ["shop", "order.placed", 100],
+                ["shop", "unknown", 3]
+            ]),
+        ),
+        ("service_id = 'ghost'", json!([["ghost", "seen", 12]])),
+        ("event_type = 'unknown'", json!([["shop", "unknown", 3]])),
+    ] {
+        let query = format!(
+            "SELECT service_id, event_type, count(*) FROM events
+             WHERE started_at >= '2026-11-09T00:00:00Z' AND {filter} GROUP BY 1, 2 ORDER BY 1, 2"
+        );
+        let found = rows_of(view(), &query).await.unwrap();
+        assert_eq!(json!(found), expected, "{filter}");
+    }
 }
 
 #[tokio::test]

@@ -36,8 +36,9 @@ pub(super) struct Flusher {
     pub(super) has_void_record: bool,
     /// The minute that all counts of states were last written for.
     counted_minute: i64,
-    /// States with a record in the dictionary.
+    /// States whose records in the dictionary name this day.
     named_states: HashSet<StateKey>,
+    named_day: i64,
 }
 
 impl Engine {
@@ -207,21 +208,38 @@ impl Flusher {
     ) {
         let values = self.values.records(&generation.values, max_values);
         self.values.apply(&values);
+        self.note_named(generation, now_ms);
         for (key, by) in generation.state_counts.iter() {
             *self.counts.entry(key.clone()).or_default() += by;
         }
-        self.named_states
-            .extend(generation.state_counts.keys().cloned());
         self.counts.retain(|_, count| *count != 0);
         self.has_void_record = void.record().value.is_some();
         self.counted_minute = now_ms.div_euclid(MINUTE_MS);
+    }
+
+    /// Takes note of the states that cells were written of.
+    fn note_named(&mut self, generation: &Generation, now_ms: i64) {
+        let today = now_ms.div_euclid(DAY_MS);
+        if self.named_day != today {
+            self.named_day = today;
+            self.named_states.clear();
+        }
+        let changed = generation.state_counts.keys().cloned();
+        self.named_states.extend(changed);
+        if self.are_counts_due(now_ms) {
+            self.named_states.extend(self.counts.keys().cloned());
+        }
+    }
+
+    fn are_counts_due(&self, now_ms: i64) -> bool {
+        self.counted_minute != now_ms.div_euclid(MINUTE_MS)
     }
 
     /// Counts of states as gauges: those that change, and once a minute all of them.
     fn count_cells(&self, generation: &Generation, registry: &Registry, now_ms: i64) -> CountCells {
         let mut counts = CountCells::default();
         let changed = &*generation.state_counts;
-        let is_due = self.counted_minute != now_ms.div_euclid(MINUTE_MS);
+        let is_due = self.are_counts_due(now_ms);
         let unchanged = self.counts.iter();
         let unchanged = unchanged.filter(|(key, _)| is_due && !changed.contains_key(*key));
         let unchanged = unchanged.map(|(key, count)| (key, *count));
@@ -251,8 +269,8 @@ impl Flusher {
         hasher.push("attribute", &key.attribute);
         hasher.push("state", &key.state);
         let digest = SetDigest::of(hasher.canonical());
-        if !self.named_states.contains(key) {
-            let day = now_ms.div_euclid(24 * 60 * MINUTE_MS);
+        let day = now_ms.div_euclid(DAY_MS);
+        if self.named_day != day || !self.named_states.contains(key) {
             let record = set_record(metric.number, digest.hash, hasher.canonical(), day);
             counts.records.push(record);
         }
@@ -280,3 +298,4 @@ impl Flusher {
 }
 
 const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * 60 * MINUTE_MS;

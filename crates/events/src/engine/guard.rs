@@ -179,6 +179,11 @@ pub(crate) fn set_record(
     }
 }
 
+/// The last day on which the set of a record came.
+pub(crate) fn last_day(record: &CatalogRecord) -> Option<i64> {
+    StoredSet::decode(record).map(|(_, set)| set.day)
+}
+
 pub(crate) fn read_set(record: &CatalogRecord) -> Option<DimensionSet> {
     let (_, set) = StoredSet::decode(record)?;
     DimensionSet::decode(set.hash, set.values)

@@ -4,6 +4,7 @@
 //! sorted and written as one; the batch that lists it retires those that it is made of. They can
 //! still be read for a while, because views that began before have them in their list.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use super::Engine;
 use super::accept::unavailable;
 use super::file_list::{self, EventFile};
 use super::prepared::on_cpu;
-use super::seal::{FileGroup, FileWork, encode_file};
+use super::seal::{FileGroup, FileWork, Unlisted, encode_file};
 use crate::{FileBytes, FileScan, Problem, StoredEvent};
 
 /// Bytes of files that are merged into one: their events are in memory at once.
@@ -91,9 +92,7 @@ impl Engine {
         {
             return Err(error);
         }
-        let now_ms = self.clock.elapsed_ms();
-        let retired = run.iter().map(|file| (file.path.clone(), now_ms));
-        work.retired.extend(retired);
+        work.retire(run, self.clock.elapsed_ms());
         Ok(())
     }
 
@@ -144,31 +143,40 @@ impl Engine {
         self.drop_unlisted(&mut work).await.map_err(unavailable)
     }
 
+    /// A file is dropped when it has not been listed for a while: whatever a batch was answered
+    /// with, views that began before it took the file off the list may be reading it until then.
     async fn drop_unlisted(&self, work: &mut FileWork) -> Result<(), StoreError> {
-        let grace_ms = self.options.file_grace.as_millis() as i64;
-        let now_ms = self.clock.elapsed_ms();
-        let is_over = |since: &i64| since.saturating_add(grace_ms) <= now_ms;
-        while let Some(at) = work.retired.iter().position(|(_, since)| is_over(since)) {
-            self.store.files().delete(&work.retired[at].0).await?;
-            work.retired.swap_remove(at);
-            self.metrics.dropped_files.add(1);
-        }
-        // Listed first and looked up then: a file that is in neither was written in between.
-        let present = self.store.files().list().await?;
+        // Present first and looked up then: a file that is in neither was written in between.
+        let mut present = self.store.files().list().await?;
         let snapshot = self.store.snapshot().await?;
         let listed = file_list::all_files(&*snapshot).await?;
-        let listed = listed.iter().map(|file| file.path.as_str());
-        let retired = work.retired.iter().map(|(path, _)| path.as_str());
-        let known: std::collections::HashSet<&str> = listed.chain(retired).collect();
+        let listed: HashSet<&str> = listed.iter().map(|file| file.path.as_str()).collect();
+        present.retain(|file| !listed.contains(file.path.as_str()));
+        let (now_ms, grace) = (self.clock.elapsed_ms(), self.options.file_grace);
+        let long_ago_ms = now_ms.saturating_sub(grace.as_millis() as i64);
         let orphan_ms = self.options.orphan_age.as_millis() as i64;
         let old_ms = self.clock.now_ms().saturating_sub(orphan_ms);
-        for file in &present {
-            if !known.contains(file.path.as_str()) && file.modified_ms <= old_ms {
-                tracing::info!(path = file.path, "dropping a file that nothing refers to");
-                self.store.files().delete(&file.path).await?;
+        let mut unlisted = HashMap::with_capacity(present.len());
+        for file in present {
+            let known = work.unlisted.remove(&file.path);
+            let known = known.unwrap_or(Unlisted {
+                since_ms: now_ms,
+                is_retired: false,
+            });
+            let is_old = known.is_retired || file.modified_ms <= old_ms;
+            if known.since_ms > long_ago_ms || !is_old {
+                unlisted.insert(file.path, known);
+                continue;
+            }
+            self.store.files().delete(&file.path).await?;
+            if known.is_retired {
+                self.metrics.dropped_files.add(1);
+            } else {
+                tracing::info!(path = file.path, "dropped a file that nothing refers to");
                 self.metrics.dropped_orphans.add(1);
             }
         }
+        work.unlisted = unlisted;
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ mod apply;
 mod attribute_value;
 mod cells;
 mod commit_order;
+mod cull_sets;
 mod dimension_set;
 mod file_list;
 mod flush;
@@ -26,14 +27,18 @@ mod fold;
 mod fold_plan;
 mod generation;
 mod guard;
+mod listed;
 mod memory;
 mod merge_files;
 mod metrics;
+#[cfg(any(test, feature = "testing"))]
+mod open_generation;
 mod options;
 mod prepared;
 mod publish;
 mod quarantine;
 mod recover;
+mod register_types;
 mod retention;
 mod run;
 mod seal;
@@ -59,13 +64,17 @@ use commit_order::CommitOrder;
 use flush::Flusher;
 use memory::Memory;
 use quarantine::Lists;
+use register_types::UnregisteredTypes;
 use seal::FileWork;
 use view::ViewState;
 
 pub use apply::Applied;
 pub use dimension_set::{DimensionSet, OVERFLOW};
 pub use file_list::EventFile;
+pub use listed::ListPage;
 pub use metrics::{EventGauges, EventMetrics, SkipReason};
+#[cfg(any(test, feature = "testing"))]
+pub use open_generation::OpenGeneration;
 pub use options::{EventOptions, Unconfigured};
 pub use publish::{BatchOutcome, PublishStatus, Published, RejectedItem};
 pub use quarantine::{DeadLetter, QuarantineEntry, ReplayReport};
@@ -101,6 +110,7 @@ struct Engine {
     files: AsyncMutex<FileWork>,
     /// One at a time changes quarantine and dead letters.
     lists: AsyncMutex<Lists>,
+    unregistered: UnregisteredTypes,
     ids: EventIdSource,
     /// Of requests that are under way.
     request_bytes: AtomicUsize,
@@ -142,6 +152,7 @@ impl Events {
             flusher: AsyncMutex::new(recovered.flusher),
             files: AsyncMutex::default(),
             lists: AsyncMutex::new(lists.map_err(Problem::from_store)?),
+            unregistered: UnregisteredTypes::default(),
             ids: EventIdSource::random()?,
             request_bytes: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),

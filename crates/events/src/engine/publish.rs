@@ -21,8 +21,8 @@ use super::prepared::{PreparedBlock, Preparing, on_cpu};
 use super::quarantine::{DeadLetter, QuarantineEntry};
 use super::{Engine, Events, Unconfigured};
 use crate::{
-    Documents, Envelope, PrepareContext, Prepared, Problem, Registry, StoredEvent,
-    UnconfiguredEvent, event_id_text, parse_batch, parse_envelope, prepare,
+    Envelope, PrepareContext, Prepared, Problem, Registry, StoredEvent, UnconfiguredEvent,
+    event_id_text, parse_batch, parse_envelope, prepare,
 };
 
 /// What became of an event.
@@ -150,36 +150,13 @@ impl Events {
         let mut judged = engine.judge(&source).await?;
         if engine.options.unconfigured == Unconfigured::Accept && !judged.unknown.is_empty() {
             drop(under_way);
-            self.register(&judged.unknown).await?;
+            self.register_types(judged.unknown).await?;
             under_way = engine.accepting.read().await;
             judged = engine.judge(&source).await?;
         }
         let answers = engine.store_judged(judged, atomic).await;
         drop(under_way);
         answers
-    }
-
-    /// Registers types without attributes, so that their events can be stored. What cannot be
-    /// registered stays unknown.
-    async fn register(&self, unknown: &BTreeSet<(String, String)>) -> Result<(), Problem> {
-        let registered = self.registry().event_types().count();
-        let room = self.engine.options.max_accepted_types;
-        for (service, name) in unknown.iter().take(room.saturating_sub(registered)) {
-            let document = serde_json::json!({
-                "apiVersion": "obsinity/v1",
-                "kind": "Event",
-                "metadata": { "service": service, "name": name },
-                "spec": {},
-            });
-            let Ok(documents) = Documents::parse_yaml(&document.to_string()) else {
-                continue;
-            };
-            match self.apply(documents, false).await {
-                Err(problem) if problem.status >= 500 => return Err(problem),
-                _ => {}
-            }
-        }
-        Ok(())
     }
 }
 

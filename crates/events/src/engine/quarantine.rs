@@ -5,9 +5,6 @@
 //! - Payloads are kept only where the settings say so, because no masking rule is known for them.
 //! - An entry leaves the quarantine when its event is stored, and not before.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
 use bytes::Bytes;
 use icecore_model::event::{EventBatch, EventId, EventSnapshot};
 use icecore_model::{CatalogChange, CatalogRecord, StoreError};
@@ -15,6 +12,7 @@ use serde_json::{Value as Json, json};
 
 use super::accept::unavailable;
 use super::file_list::all_records;
+use super::listed::{Entries, ListPage, read_page};
 use super::{Engine, Events, PublishStatus};
 use crate::{Problem, UnconfiguredEvent, UnconfiguredReason, catalog_key};
 use crate::{event_id_text, parse_event_id};
@@ -63,15 +61,8 @@ pub struct ReplayReport {
 /// A payload longer than this is cut off: it is for people, and cannot be published again.
 const PAYLOAD_BYTES_MAX: usize = 256 << 10;
 
-/// The numbers of the entries of a list.
-#[derive(Debug, Default)]
-pub(super) struct Entries {
-    numbers: VecDeque<u64>,
-    last: u64,
-}
-
 /// Both lists.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Lists {
     quarantine: Entries,
     dead_letters: Entries,
@@ -79,53 +70,12 @@ pub(super) struct Lists {
 
 impl Lists {
     pub(super) async fn load(snapshot: &dyn EventSnapshot) -> Result<Self, StoreError> {
-        let quarantine = all_records(snapshot, catalog_key::every_quarantine()).await?;
-        let dead_letters = all_records(snapshot, catalog_key::every_dead_letter()).await?;
+        let quarantine = catalog_key::every_quarantine();
+        let dead_letters = catalog_key::every_dead_letter();
         Ok(Self {
-            quarantine: Entries::of(&quarantine),
-            dead_letters: Entries::of(&dead_letters),
+            quarantine: Entries::load(snapshot, catalog_key::quarantine, quarantine).await?,
+            dead_letters: Entries::load(snapshot, catalog_key::dead_letter, dead_letters).await?,
         })
-    }
-}
-
-impl Entries {
-    fn of(records: &[CatalogRecord]) -> Self {
-        let numbers = records.iter();
-        let numbers: VecDeque<u64> = numbers
-            .filter_map(|(key, _)| catalog_key::read_listed(key))
-            .collect();
-        Self {
-            last: numbers.back().copied().unwrap_or_default(),
-            numbers,
-        }
-    }
-
-    /// The changes that add entries and remove the oldest beyond a limit.
-    fn add(
-        &mut self,
-        values: Vec<Vec<u8>>,
-        limit: usize,
-        key: fn(u64) -> Vec<u8>,
-    ) -> Vec<CatalogChange> {
-        let mut changes = Vec::new();
-        let surplus = values.len().saturating_sub(limit);
-        for value in values.into_iter().skip(surplus) {
-            self.last += 1;
-            self.numbers.push_back(self.last);
-            changes.push(CatalogChange {
-                key: key(self.last),
-                value: Some(value),
-            });
-        }
-        while self.numbers.len() > limit {
-            if let Some(oldest) = self.numbers.pop_front() {
-                changes.push(CatalogChange {
-                    key: key(oldest),
-                    value: None,
-                });
-            }
-        }
-        changes
     }
 }
 
@@ -259,7 +209,7 @@ impl Engine {
         let mut lists = self.lists.lock().await;
         let values = entries.iter().map(QuarantineEntry::encode).collect();
         let limit = self.options.max_quarantine;
-        let changes = lists.quarantine.add(values, limit, catalog_key::quarantine);
+        let changes = lists.quarantine.add(values, limit);
         self.write_records(changes).await
     }
 
@@ -273,9 +223,7 @@ impl Engine {
         }
         let values = vec![letter.encode()];
         let limit = self.options.max_quarantine;
-        let changes = lists
-            .dead_letters
-            .add(values, limit, catalog_key::dead_letter);
+        let changes = lists.dead_letters.add(values, limit);
         self.write_records(changes).await
     }
 
@@ -286,71 +234,87 @@ impl Engine {
         };
         self.store.write(batch).await.map_err(unavailable)
     }
-
-    async fn read_list(
-        &self,
-        keys: std::ops::Range<Vec<u8>>,
-    ) -> Result<Vec<CatalogRecord>, Problem> {
-        let snapshot = self.store.snapshot().await.map_err(Problem::from_store)?;
-        let records = all_records(&*snapshot, keys).await;
-        records.map_err(Problem::from_store)
-    }
 }
 
 impl Events {
-    /// Events of unknown services and types, newest first.
-    pub async fn quarantine(&self) -> Result<Vec<QuarantineEntry>, Problem> {
-        let records = self
-            .engine
-            .read_list(catalog_key::every_quarantine())
-            .await?;
-        let newest = records.iter().rev();
-        Ok(newest.filter_map(QuarantineEntry::decode).collect())
+    /// Events of unknown services and types, newest first: those with smaller numbers than `below`.
+    pub async fn quarantine(
+        &self,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<ListPage<QuarantineEntry>, Problem> {
+        let (snapshot, lists) = self.lists().await?;
+        let page = read_page(
+            &*snapshot,
+            &lists.quarantine,
+            below,
+            limit,
+            QuarantineEntry::decode,
+        );
+        page.await.map_err(Problem::from_store)
     }
 
-    /// Bodies that could not be read, newest first.
-    pub async fn dead_letters(&self) -> Result<Vec<DeadLetter>, Problem> {
-        let keys = catalog_key::every_dead_letter();
-        let records = self.engine.read_list(keys).await?;
-        let newest = records.iter().rev();
-        Ok(newest.filter_map(DeadLetter::decode).collect())
+    /// Bodies that could not be read, newest first: those with smaller numbers than `below`.
+    pub async fn dead_letters(
+        &self,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<ListPage<DeadLetter>, Problem> {
+        let (snapshot, lists) = self.lists().await?;
+        let page = read_page(
+            &*snapshot,
+            &lists.dead_letters,
+            below,
+            limit,
+            DeadLetter::decode,
+        );
+        page.await.map_err(Problem::from_store)
+    }
+
+    /// A state of the store, and the lists of that time.
+    async fn lists(&self) -> Result<(Box<dyn EventSnapshot>, Lists), Problem> {
+        let lists = self.engine.lists.lock().await;
+        let snapshot = self.engine.store.snapshot().await;
+        Ok((snapshot.map_err(Problem::from_store)?, lists.clone()))
     }
 
     /// Publishes what is in quarantine and has become known, oldest first.
     pub async fn replay_quarantine(&self) -> Result<ReplayReport, Problem> {
-        let registry = self.registry();
         let mut report = ReplayReport::default();
-        for entry in self.quarantine().await?.into_iter().rev() {
-            let is_known = registry
-                .event_type(&entry.service, &entry.event_type)
-                .is_some();
-            let envelope = entry.envelope().filter(|_| is_known);
-            let is_stored = match envelope {
-                None => false,
-                Some(envelope) => match self.publish(envelope).await {
-                    Ok(published) => published.status != PublishStatus::Unconfigured,
-                    Err(problem) if problem.status >= 500 => return Err(problem),
-                    Err(_) => false,
-                },
-            };
-            if is_stored {
-                self.remove_from_quarantine(entry.number).await?;
-                report.stored += 1;
-            } else {
-                report.remaining += 1;
+        let (snapshot, lists) = self.lists().await?;
+        let mut done = 0;
+        while let Some((keys, last)) = lists.quarantine.oldest_above(done) {
+            done = last;
+            let records = all_records(&*snapshot, keys).await;
+            let records = records.map_err(Problem::from_store)?;
+            for entry in records.iter().filter_map(QuarantineEntry::decode) {
+                if self.replay(&entry).await? {
+                    report.stored += 1;
+                } else {
+                    report.remaining += 1;
+                }
             }
         }
         Ok(report)
     }
 
-    async fn remove_from_quarantine(&self, number: u64) -> Result<(), Problem> {
-        let engine: &Arc<Engine> = &self.engine;
-        let mut lists = engine.lists.lock().await;
-        lists.quarantine.numbers.retain(|known| *known != number);
-        let removed = CatalogChange {
-            key: catalog_key::quarantine(number),
-            value: None,
+    /// Publishes an entry. Whether it is stored now, and gone from the list.
+    async fn replay(&self, entry: &QuarantineEntry) -> Result<bool, Problem> {
+        let registry = self.registry();
+        let known = registry.event_type(&entry.service, &entry.event_type);
+        let Some(envelope) = known.and_then(|_| entry.envelope()) else {
+            return Ok(false);
         };
-        engine.write_records(vec![removed]).await
+        match self.publish(envelope).await {
+            Ok(published) if published.status == PublishStatus::Unconfigured => Ok(false),
+            Ok(_) => {
+                let mut lists = self.engine.lists.lock().await;
+                let removed = lists.quarantine.remove(entry.number);
+                self.engine.write_records(vec![removed]).await?;
+                Ok(true)
+            }
+            Err(problem) if problem.status >= 500 => Err(problem),
+            Err(_) => Ok(false),
+        }
     }
 }

@@ -4,6 +4,7 @@
 //!   type's retention.
 //! - Cells: those of a metric, window and week, by the metric's retention for that window.
 //! - Identities: those of a week, once no type keeps events of it.
+//! - Sets of dimension values: those that no cell refers to (`cull_sets.rs`).
 //!
 //! What is due and not gone yet is not shown: views leave it out.
 
@@ -25,6 +26,8 @@ pub struct RetentionReport {
     /// Weeks of cells, each with its window and metric.
     pub cell_weeks: usize,
     pub identity_weeks: usize,
+    /// Sets of dimension values that had no cells any more.
+    pub dimension_sets: usize,
 }
 
 impl Events {
@@ -50,6 +53,8 @@ impl Engine {
         self.drop_identities(&registry, now_s, &mut report)
             .await
             .map_err(unavailable)?;
+        let culled = self.cull_sets(&mut work, &registry, now_s).await;
+        report.dimension_sets = culled.map_err(unavailable)?;
         Ok(report)
     }
 
@@ -75,13 +80,12 @@ impl Engine {
             records: files.iter().map(EventFile::retired).collect(),
             ..EventBatch::default()
         };
-        // Removing a record once more changes nothing, so an error needs no second look.
+        // Removing a record once more changes nothing, so an error needs no second look: files that
+        // are not listed any more are found by those who drop them.
         self.store.write(batch).await?;
         report.files = files.len();
         report.events = files.iter().map(|file| file.events).sum();
-        let now_ms = self.clock.elapsed_ms();
-        let retired = files.into_iter().map(|file| (file.path, now_ms));
-        work.retired.extend(retired);
+        work.retire(&files, self.clock.elapsed_ms());
         Ok(())
     }
 

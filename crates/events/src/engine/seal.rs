@@ -10,7 +10,7 @@
 //!   again under the same name, or is an orphan that `clean_up` drops.
 //! - After an error it is read what the store has, and no event is put into two files.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -30,12 +30,40 @@ use crate::{FileFormat, Problem, Registry, StoredEvent};
 pub(super) struct FileWork {
     /// Whether a batch has ended with an error, and it could not be read what became of it.
     is_uncertain: bool,
-    /// Files that are not listed any more, and since when. Readers may still be at them.
-    pub(super) retired: Vec<(String, i64)>,
+    /// Files that are present and not listed. Readers may still be at them.
+    pub(super) unlisted: HashMap<String, Unlisted>,
     /// Cells that were dropped, so that it is not done again and again.
     pub(super) dropped_cells: HashSet<(EventWindow, Week, u32)>,
+    /// The day on which sets without cells were last looked for.
+    pub(super) culled_day: Option<i64>,
     /// When the tail was last sealed, by [`icecore_model::Clock::elapsed_ms`].
     pub(super) sealed_at_ms: i64,
+}
+
+/// Since when a file is not listed, as far as it is known here.
+pub(super) struct Unlisted {
+    /// By [`icecore_model::Clock::elapsed_ms`].
+    pub(super) since_ms: i64,
+    /// Whether a batch has taken it off the list for certain; if not, it may be about to be listed.
+    pub(super) is_retired: bool,
+}
+
+impl FileWork {
+    /// Takes note of files that were on the list until now.
+    pub(super) fn retire<'f>(
+        &mut self,
+        files: impl IntoIterator<Item = &'f EventFile>,
+        now_ms: i64,
+    ) {
+        let retired = files.into_iter().map(|file| {
+            let unlisted = Unlisted {
+                since_ms: now_ms,
+                is_retired: true,
+            };
+            (file.path.clone(), unlisted)
+        });
+        self.unlisted.extend(retired);
+    }
 }
 
 /// A file that is to be written.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::{Frame, Preparation, UnconfiguredEvent, UnconfiguredReason, check_times, rest};
 use crate::envelope::{NestedEvent, limit, limits};
 use crate::event_id::nested_event_id;
+use crate::mask::mask_kept;
 use crate::outcome::{duration, is_lifecycle};
 use crate::{EventBody, Problem};
 
@@ -53,6 +54,8 @@ impl<'a> Preparation<'a, '_> {
         let nested = std::mem::take(&mut body.nested);
         frame.duration_ns = match self.service.types.get(&*frame.event_type) {
             Some(event_type) => {
+                let key = self.context.masking_key;
+                mask_kept(&event_type.masking, key, &mut Cow::default(), &mut body)?;
                 let rest = rest::of_nested(&body);
                 self.store(&frame, event.ended_ns, body, rest, event_type)?
             }

@@ -509,3 +509,75 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn rules_reach_what_is_kept_beside_attributes() {
+    let masked = |path: &str, mask: Mask| {
+        let text = example_with(&[
+            (
+                "/resource",
+                json!({ "service.id": "shop", "host": { "name": "c-19" } }),
+            ),
+            ("/status", json!({ "code": "ERROR", "message": "c-19" })),
+            (
+                "/links",
+                json!([{ "traceId": "ab", "attributes": { "who": "c-19" } }]),
+            ),
+            (
+                "/events",
+                json!([{ "name": "order.placed", "status": { "message": "c-19" },
+                                 "attributes": { "order.channel": "web" } }]),
+            ),
+        ]);
+        let mut registry = registry();
+        let service = Arc::make_mut(registry.services.get_mut("shop").unwrap());
+        let order = Arc::make_mut(service.types.get_mut("order.placed").unwrap());
+        let path = path.to_owned();
+        order.masking = vec![MaskRule { path, mask }];
+        let key = MaskingKey::new(b"key");
+        let ids = EventIdSource::with_seed(1, 2);
+        let context = PrepareContext {
+            now_ns: STARTED_NS + 5,
+            max_future_skew: Duration::from_secs(600),
+            masking_key: Some(&key),
+            ids: &ids,
+        };
+        let envelope = parse_envelope(text.as_bytes()).unwrap();
+        let Prepared::Stored(family) = prepare(envelope, &registry, &context).unwrap() else {
+            panic!("not stored");
+        };
+        let event = |at: usize| {
+            let event = &family.events[at].event;
+            let rest: Json = serde_json::from_str(&event.rest).unwrap_or_default();
+            (rest, event.error_message.clone().map(Cow::into_owned))
+        };
+        (event(0), event(1).0)
+    };
+    let hash = "f67fdd1b10c5f0e4904ce3f22b19cff1";
+    let ((rest, _), _) = masked("resource.host.name", Mask::Hash);
+    assert_eq!(rest["resource"]["host"]["name"], json!(hash));
+    let ((rest, _), _) = masked("resource.host", Mask::Drop);
+    assert_eq!(rest["resource"], json!({ "service.id": "shop" }));
+    let ((rest, message), _) = masked("resource", Mask::Drop);
+    assert_eq!(
+        (&rest["resource"], message.as_deref()),
+        (&Json::Null, Some("c-19"))
+    );
+    let ((rest, message), nested) = masked("status.message", Mask::Drop);
+    assert_eq!(
+        (&rest["status"], message),
+        (&json!({ "code": "ERROR" }), None)
+    );
+    assert_eq!(nested, Json::Null);
+    let ((rest, message), nested) = masked("status.message", Mask::Hash);
+    assert_eq!(
+        (&rest["status"]["message"], message.as_deref()),
+        (&json!(hash), Some(hash))
+    );
+    assert_eq!(nested["status"]["message"], json!(hash));
+    let ((rest, _), _) = masked("links.attributes.who", Mask::Hash);
+    assert_eq!(rest["links"][0]["attributes"]["who"], json!(hash));
+    // Names that only begin like these.
+    let ((rest, _), _) = masked("resources", Mask::Drop);
+    assert_eq!(rest["resource"]["host"]["name"], json!("c-19"));
+}

@@ -67,7 +67,7 @@ pub(crate) async fn each_cell(
 ) -> Result<(), Problem> {
     let mut pages = CellPages::new(source, metric, window, starts_s);
     while let Some(cells) = pages.next().await? {
-        groups.learn(source, &cells).await?;
+        groups.learn(source, metric, &cells).await?;
         for cell in cells {
             if let Some(group) = groups.of(&cell.dimensions) {
                 each(group, cell.start_s, cell.cell)?;
@@ -78,10 +78,9 @@ pub(crate) async fn each_cell(
 }
 
 /// Which cells a page is made of.
-#[derive(Clone, Copy)]
 pub(crate) struct PageScan<'a> {
-    pub(crate) metric: &'a Metric,
-    pub(crate) window: EventWindow,
+    /// Each with the window that it is read from. Their cells can be merged.
+    pub(crate) metrics: Vec<(&'a Metric, EventWindow)>,
     pub(crate) intervals: &'a Intervals,
     pub(crate) grouping: &'a Grouping,
 }
@@ -101,16 +100,15 @@ impl<T: Clone + Default> Table<T> {
         mut add: impl FnMut(&mut T, Cell) -> Result<(), Problem>,
     ) -> Result<Self, Problem> {
         let PageScan {
-            metric,
-            window,
+            metrics,
             intervals,
             grouping,
         } = scan;
         let groups_max = values_max / intervals.count.max(1);
-        let mut groups = Groups::new(grouping, metric.number, groups_max)?;
+        let mut groups = Groups::new(grouping, groups_max)?;
         let mut values: Vec<Vec<T>> = Vec::new();
         let page = intervals.page_start_s()..intervals.page_end_s();
-        let each = |group: usize, start_s: i64, cell: Cell| {
+        let mut each = |group: usize, start_s: i64, cell: Cell| {
             while values.len() <= group {
                 values.push(vec![T::default(); intervals.count]);
             }
@@ -119,12 +117,16 @@ impl<T: Clone + Default> Table<T> {
                 None => Ok(()),
             }
         };
-        let cells = (metric.number, window);
-        each_cell(source, cells, page.clone(), &mut groups, each).await?;
+        for (metric, window) in &metrics {
+            let cells = (metric.number, *window);
+            each_cell(source, cells, page.clone(), &mut groups, &mut each).await?;
+        }
         if grouping.is_open() {
             // Every page has the same groups: those of the whole range.
             for part in [intervals.start_s..page.start, page.end..intervals.end_s()] {
-                learn_groups(source, scan, part, &mut groups).await?;
+                for cells in &metrics {
+                    learn_groups(source, *cells, part.clone(), &mut groups).await?;
+                }
             }
         }
         let mut table = Self { groups, values };
@@ -150,11 +152,10 @@ impl<T: Clone + Default> Table<T> {
 /// Which groups there are in a range, read from as few cells as possible.
 async fn learn_groups(
     source: &dyn CellSource,
-    scan: PageScan<'_>,
+    (metric, window): (&Metric, EventWindow),
     range: Range<i64>,
     groups: &mut Groups,
 ) -> Result<(), Problem> {
-    let PageScan { metric, window, .. } = scan;
     let kept = metric.retention;
     let reaches = |coarser: &EventWindow| kept.of(*coarser) >= kept.of(window);
     let windows = metric.windows().filter(|coarser| *coarser >= window);

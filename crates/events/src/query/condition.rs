@@ -24,6 +24,9 @@ pub enum Subject {
     Attribute(String),
     /// A column that every event has, by its name in answers: `outcome`, `trace_id`, …
     Column(String),
+    /// A path of what is kept as JSON: `resource.…`, `status.…`, `traceState`. Of a list any
+    /// element may satisfy the clause.
+    Kept(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ const HREF: &str = "/api/query/counters";
 
 /// Answers `POST /api/query/counters`.
 pub async fn query_counters(source: &dyn CellSource, body: &[u8]) -> Result<String, Problem> {
-    let request = MetricRequest::parse(source, Asked::Counter, body)?;
+    let request = MetricRequest::read(source, Asked::Counter, body).await?;
     let is_sum = matches!(
         &request.metric.kind,
         MetricKind::Counter { sum_of: Some(_) }

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use super::kept_values::kept_values;
 use super::{Clause, Condition, Operand, Operator, Subject};
 use crate::time_text::parse_time;
 use crate::{Scalar, StoredEvent, Value, event_id_text};
@@ -34,6 +35,14 @@ impl Clause {
                 Some(ColumnValue::Scalar(value)) => self.is_satisfied_by(&value),
                 Some(ColumnValue::Time(at_ns)) => self.is_satisfied_by_time(at_ns),
             },
+            Subject::Kept(path) => {
+                let mut values = kept_values(&event.rest, path);
+                // A service without another name is called by its id.
+                if values.is_empty() && path == "resource.service.name" {
+                    values.push(Scalar::Text(Cow::Owned(event.service.to_string())));
+                }
+                values.iter().any(|value| self.is_satisfied_by(value))
+            }
         }
     }
 

@@ -21,7 +21,7 @@ const HREF: &str = "/api/query/gauges";
 
 /// Answers `POST /api/query/gauges`.
 pub async fn query_gauges(source: &dyn CellSource, body: &[u8]) -> Result<String, Problem> {
-    let request = MetricRequest::parse(source, Asked::Gauge, body)?;
+    let request = MetricRequest::read(source, Asked::Gauge, body).await?;
     let fills = match request.body.text("fill")? {
         None | Some("none") => false,
         Some("previous") => true,
@@ -63,8 +63,7 @@ async fn earlier_values(
     let from_s = until_s.saturating_sub(reach_s).max(intervals.start_s);
     // The interval that each value is of: a later one replaces it, whatever the reducer.
     let mut latest: Vec<(i64, Observation)> = Vec::new();
-    let scan = (request.metric.number, request.choice.window);
-    let each = |group: usize, start_s: i64, cell: Cell| {
+    let mut each = |group: usize, start_s: i64, cell: Cell| {
         if latest.len() <= group {
             latest.resize(group + 1, (i64::MIN, None));
         }
@@ -73,9 +72,15 @@ async fn earlier_values(
         if interval_s > *of_s {
             (*of_s, *value) = (interval_s, None);
         }
+        if interval_s < *of_s {
+            return Ok(());
+        }
         merge(value, cell)
     };
-    each_cell(source, scan, from_s..until_s, groups, each).await?;
+    for (metric, window) in request.scan().metrics {
+        let cells = (metric.number, window);
+        each_cell(source, cells, from_s..until_s, groups, &mut each).await?;
+    }
     Ok(latest.into_iter().map(|(_, value)| value).collect())
 }
 

@@ -130,20 +130,18 @@ fn distinct(values: Vec<String>) -> Vec<String> {
 /// The groups of an answer, as far as they are known.
 pub(crate) struct Groups {
     grouping: Grouping,
-    metric: u32,
     keys: Vec<GroupKey>,
     by_key: HashMap<GroupKey, usize>,
-    /// `None` for what is not wanted.
+    /// `None` for what is not wanted. A hash stands for the same values in every metric.
     by_hash: HashMap<DimensionHash, Option<usize>>,
     max: usize,
 }
 
 impl Groups {
     /// At most `max` groups.
-    pub(crate) fn new(grouping: &Grouping, metric: u32, max: usize) -> Result<Self, Problem> {
+    pub(crate) fn new(grouping: &Grouping, max: usize) -> Result<Self, Problem> {
         let mut groups = Self {
             grouping: grouping.clone(),
-            metric,
             keys: Vec::new(),
             by_key: HashMap::new(),
             by_hash: HashMap::new(),
@@ -177,6 +175,7 @@ impl Groups {
     pub(crate) async fn learn(
         &mut self,
         source: &dyn CellSource,
+        metric: u32,
         cells: &[StoredCell],
     ) -> Result<(), Problem> {
         if self.grouping.paths.is_empty() {
@@ -192,7 +191,7 @@ impl Groups {
         if new.is_empty() {
             return Ok(());
         }
-        let sets = source.dimension_sets(self.metric, &new).await?;
+        let sets = source.dimension_sets(metric, &new).await?;
         for (hash, values) in new.into_iter().zip(sets) {
             let key = self.grouping.key_of(&values.unwrap_or_default());
             let Some(key) = key else { continue };

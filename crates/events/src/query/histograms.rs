@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use icecore_model::event::{Cell, CellScan, HistogramCell};
+use icecore_model::event::{Cell, HistogramCell};
 use serde_json::Value;
 
 use super::CellSource;
@@ -12,8 +12,7 @@ use super::groups::Groups;
 use super::json::{push, push_list, push_number, push_optional};
 use super::quantile::quantile;
 use super::request::{Asked, Body, MetricRequest, invalid_field};
-use super::window_choice::{WindowChoice, cover};
-use crate::{Bounds, Metric, MetricKind, Problem};
+use crate::{Bounds, MetricKind, Problem};
 
 /// The most histograms of an answer.
 const VALUES_MAX: usize = 100_000;
@@ -25,8 +24,7 @@ const HREF: &str = "/api/histograms/query";
 
 /// Answers `POST /api/histograms/query` and `POST /api/query/histograms`.
 pub async fn query_histograms(source: &dyn CellSource, body: &[u8]) -> Result<String, Problem> {
-    let mut request = MetricRequest::parse(source, Asked::Histogram, body)?;
-    read_under_old_bounds(source, &mut request).await?;
+    let request = MetricRequest::read(source, Asked::Histogram, body).await?;
     let MetricKind::Histogram {
         bounds,
         percentiles,
@@ -81,64 +79,6 @@ fn asked_percentiles(body: &Body) -> Result<Option<Vec<f64>>, Problem> {
     let share = |value: &Value| value.as_f64().filter(|q| (0.0..=1.0).contains(q));
     let shares: Option<Vec<f64>> = values.iter().map(share).collect();
     shares.ok_or_else(wrong).map(Some)
-}
-
-/// A histogram whose bounds were changed has cells of each. A range that has only old ones is
-/// answered with those; one that has several cannot be.
-async fn read_under_old_bounds(
-    source: &dyn CellSource,
-    request: &mut MetricRequest,
-) -> Result<(), Problem> {
-    let name = &request.metric.name;
-    let retired = request.event_type.retired.iter();
-    let retired = retired.filter(|metric| metric.name == *name);
-    let histograms = retired.filter(|m| matches!(m.kind, MetricKind::Histogram { .. }));
-    let old: Vec<Arc<Metric>> = histograms.cloned().collect();
-    if old.is_empty() {
-        return Ok(());
-    }
-    let mut found = Vec::new();
-    for metric in old.into_iter().chain([Arc::clone(&request.metric)]) {
-        if has_cells(source, &metric, request).await? {
-            found.push(metric);
-        }
-    }
-    match &found[..] {
-        [] => Ok(()),
-        [one] => {
-            let (interval, start_s) = (request.intervals.interval, request.intervals.start_s);
-            request.choice = WindowChoice::of(one, interval, start_s, source.now_ms())?;
-            request.metric = Arc::clone(one);
-            Ok(())
-        }
-        _ => {
-            let detail = format!("the bounds of {name} were changed within the range");
-            Err(Problem::new(400, "query.mixed-buckets", detail)
-                .with_hint("ask for the time before and after the change on its own"))
-        }
-    }
-}
-
-async fn has_cells(
-    source: &dyn CellSource,
-    metric: &Metric,
-    request: &MetricRequest,
-) -> Result<bool, Problem> {
-    let windows: Vec<_> = metric.windows().collect();
-    let intervals = &request.intervals;
-    for part in cover(&windows, intervals.start_s, intervals.end_s()) {
-        let scan = CellScan {
-            window: part.window,
-            metric: metric.number,
-            starts_s: part.start_s..part.end_s,
-            after: None,
-            limit: 1,
-        };
-        if !source.cells(scan).await?.is_empty() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 struct HistogramValues {

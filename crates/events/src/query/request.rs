@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use icecore_model::event::EventWindow;
 use serde_json::{Map, Value};
 
 use super::cells::PageScan;
 use super::groups::Grouping;
 use super::interval::{Interval, Intervals};
 use super::links::Links;
-use super::{CellSource, window_choice::WindowChoice};
+use super::{CellSource, replaced, window_choice::WindowChoice};
 use crate::time_text::parse_time;
 use crate::{EventType, Metric, MetricKind, Problem, Registry, Service};
 
@@ -258,6 +259,8 @@ impl Asked {
 pub(crate) struct MetricRequest {
     pub(crate) event_type: Arc<EventType>,
     pub(crate) metric: Arc<Metric>,
+    /// Metrics of the same name that are read along, each from a window.
+    pub(crate) others: Vec<(Arc<Metric>, EventWindow)>,
     pub(crate) intervals: Intervals,
     pub(crate) choice: WindowChoice,
     pub(crate) grouping: Grouping,
@@ -267,11 +270,18 @@ pub(crate) struct MetricRequest {
 }
 
 impl MetricRequest {
-    pub(crate) fn parse(
+    /// Also finds the metrics that this one was put in place of, as far as the range has them.
+    pub(crate) async fn read(
         source: &dyn CellSource,
         asked: Asked,
         body: &[u8],
     ) -> Result<Self, Problem> {
+        let mut request = Self::parse(source, asked, body)?;
+        replaced::gather(source, &mut request).await?;
+        Ok(request)
+    }
+
+    fn parse(source: &dyn CellSource, asked: Asked, body: &[u8]) -> Result<Self, Problem> {
         let body = Body::parse(body)?;
         let (name_field, unknown_code, word) = asked.words();
         let service = body.service(source.registry())?;
@@ -281,7 +291,9 @@ impl MetricRequest {
             .types
             .get(event_type)
             .ok_or_else(|| unknown("query.unknown-type", "event type", event_type))?;
-        let mut metrics = event_type.metrics.iter();
+        // Those in use come first; of a name that has gone elsewhere the newest one is left.
+        let retired = event_type.retired.iter().rev();
+        let mut metrics = event_type.metrics.iter().chain(retired);
         let metric = metrics
             .find(|metric| metric.name == name && asked.is(&metric.kind))
             .ok_or_else(|| unknown(unknown_code, word, name))?;
@@ -297,6 +309,7 @@ impl MetricRequest {
         Ok(Self {
             event_type: Arc::clone(event_type),
             metric: Arc::clone(metric),
+            others: Vec::new(),
             intervals,
             choice,
             grouping: Grouping::parse(metric, body.get("key"), body.texts("groupBy")?)?,
@@ -308,9 +321,13 @@ impl MetricRequest {
 
     /// The cells of the page.
     pub(crate) fn scan(&self) -> PageScan<'_> {
+        let others = self
+            .others
+            .iter()
+            .map(|(other, window)| (&**other, *window));
+        let metrics = [(&*self.metric, self.choice.window)].into_iter();
         PageScan {
-            metric: &self.metric,
-            window: self.choice.window,
+            metrics: metrics.chain(others).collect(),
             intervals: &self.intervals,
             grouping: &self.grouping,
         }

@@ -317,8 +317,7 @@ impl StatePage {
 
     fn scan(&self) -> PageScan<'_> {
         PageScan {
-            metric: &self.metric,
-            window: self.choice.window,
+            metrics: vec![(&self.metric, self.choice.window)],
             intervals: &self.intervals,
             grouping: &self.grouping,
         }

@@ -168,29 +168,29 @@ impl Metric {
 
     /// Whether cells of both can be merged: otherwise they need numbers of their own.
     pub(super) fn has_cells_like(&self, other: &Self) -> bool {
-        let is_same_kind = match (&self.kind, &other.kind) {
-            (MetricKind::Counter { sum_of }, MetricKind::Counter { sum_of: other }) => {
-                sum_of == other
-            }
+        // Windows that were not kept from the beginning would lack what came before.
+        self.kind.merges_with(&other.kind) && self.base == other.base
+    }
+}
+
+impl MetricKind {
+    /// Whether cells of one interval and both kinds mean something together.
+    pub(crate) fn merges_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Counter { sum_of }, Self::Counter { sum_of: other }) => sum_of == other,
             (
-                MetricKind::Histogram { bounds, sketch, .. },
-                MetricKind::Histogram {
+                Self::Histogram { bounds, sketch, .. },
+                Self::Histogram {
                     bounds: other_bounds,
                     sketch: other_sketch,
                     ..
                 },
             ) => bounds == other_bounds && sketch == other_sketch,
-            (MetricKind::Gauge { reducer, .. }, MetricKind::Gauge { reducer: other, .. }) => {
-                reducer == other
-            }
+            (Self::Gauge { reducer, .. }, Self::Gauge { reducer: other, .. }) => reducer == other,
             _ => false,
-        };
-        // Windows that were not kept from the beginning would lack what came before.
-        is_same_kind && self.base == other.base
+        }
     }
-}
 
-impl MetricKind {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Counter { .. } => "counter",

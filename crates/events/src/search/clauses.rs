@@ -20,7 +20,7 @@ const VALUES_MAX: usize = 1_000;
 pub(super) enum Subjects<'r> {
     /// Attributes that one of these types has an index for.
     Indexed(&'r [&'r EventType]),
-    /// Attributes and columns.
+    /// Every path of an envelope, and columns.
     All,
 }
 
@@ -230,7 +230,7 @@ const COLUMNS: [&str; 19] = [
 ];
 
 /// The same by their places in an envelope.
-const ENVELOPE: [(&str, &str); 16] = [
+const ENVELOPE: [(&str, &str); 21] = [
     ("eventId", "event_id"),
     ("event.id", "event_id"),
     ("event.name", "event_type"),
@@ -244,9 +244,14 @@ const ENVELOPE: [(&str, &str); 16] = [
     ("time.endedAt", "ended_at"),
     ("receivedAt", "received_at"),
     ("resource.service.id", "service_id"),
-    ("resource.service.name", "service_id"),
+    ("time.startUnixNano", "started_at"),
+    ("time.endUnixNano", "ended_at"),
     ("startedAt", "started_at"),
+    ("startUnixNano", "started_at"),
+    ("occurredAt", "started_at"),
+    ("timestamp", "started_at"),
     ("endedAt", "ended_at"),
+    ("endUnixNano", "ended_at"),
 ];
 
 /// An attribute, a column, or a place in an envelope.
@@ -259,9 +264,22 @@ fn subject(name: &str) -> Result<Subject, Problem> {
     if COLUMNS.contains(&column) {
         return Ok(Subject::Column(column.to_owned()));
     }
+    if let Some(path) = kept_path(name) {
+        return Ok(Subject::Kept(path.to_owned()));
+    }
     let detail = format!("{name} is no path that events can be filtered by");
-    let hint = "attributes.<path>, trace.*, event.*, outcome, or a column of the answer";
+    let hint = "attributes.<path>, resource.<path>, trace.*, event.*, time.*, status.*, outcome, \
+                or a column of the answer";
     Err(Problem::new(400, "query.unknown-path", detail).with_hint(hint))
+}
+
+/// Where an envelope's path is in what is kept as JSON. Links are kept, too, and never compared.
+fn kept_path(name: &str) -> Option<&str> {
+    match name {
+        "trace.state" => Some("traceState"),
+        "status.code" | "status.message" => Some(name),
+        _ => name.starts_with("resource.").then_some(name),
+    }
 }
 
 fn wrong(detail: &str) -> Problem {

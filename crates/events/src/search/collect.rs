@@ -5,8 +5,11 @@
 //! files ─────────────┴► and reading a file ends where the page's last event is passed
 //! ```
 //!
-//! The page and what is skipped before it are kept in a heap whose top is the last of them, so that
-//! neither ties nor overlapping files need an order of their own.
+//! The page is kept in a heap whose top is its last event, so that neither ties nor overlapping
+//! files need an order of their own. Where events are skipped, their places alone are collected
+//! first: the page follows the last of them, as it would follow a cursor.
+//!
+//! Holds always: whole events are held for one page, and no more than [`PAGE_BYTES_MAX`] of them.
 
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -20,6 +23,10 @@ use super::request::SearchRequest;
 use super::source::{EventRows, RowFile};
 use crate::{FileScan, Problem, StoredEvent};
 
+/// Bytes of the events of a page, about: beyond it the search is refused. A page of a thousand
+/// events has half a megabyte.
+const PAGE_BYTES_MAX: usize = 64 << 20;
+
 /// The events of a page.
 pub(super) struct Found {
     pub(super) events: Vec<StoredEvent<'static>>,
@@ -32,12 +39,27 @@ pub(super) async fn collect(
     rows: Arc<dyn EventRows>,
     request: &SearchRequest,
 ) -> Result<Found, Problem> {
-    let (page, tail_rows, of) = (Page::new(request), rows.clone(), request.clone());
-    let mut page = on_thread(move || page.take_tail(&*tail_rows, &of)).await??;
-    for file in files(&*rows, request).await? {
-        page.take_file(&*rows, request, &file).await?;
+    let mut request = request.clone();
+    if request.skipped() > 0 {
+        let skipped = read(&rows, &request, Page::of_places(&request)).await?;
+        request.after = skipped.last_place();
     }
-    Ok(page.finish(request))
+    let page = read(&rows, &request, Page::of_events(&request)).await?;
+    Ok(page.finish())
+}
+
+/// Reads tail and files into a page.
+async fn read(
+    rows: &Arc<dyn EventRows>,
+    request: &SearchRequest,
+    page: Page,
+) -> Result<Page, Problem> {
+    let (tail_rows, of) = (rows.clone(), request.clone());
+    let mut page = on_thread(move || page.take_tail(&*tail_rows, &of)).await??;
+    for file in files(&**rows, request).await? {
+        page.take_file(&**rows, request, &file).await?;
+    }
+    Ok(page)
 }
 
 /// Files that may have events of the request, those first whose events come first.
@@ -68,10 +90,17 @@ pub(super) fn weeks(started_ns: &Range<i64>) -> Range<Week> {
     week(started_ns.start)..week(started_ns.end.saturating_sub(1)).next()
 }
 
-/// An event and its place. Compared by the place alone.
+/// A place, and the event that is there unless it is skipped. Compared by the place alone.
 struct Placed {
     place: Place,
-    event: StoredEvent<'static>,
+    event: Option<StoredEvent<'static>>,
+}
+
+impl Placed {
+    /// About what is held of it.
+    fn bytes(&self) -> usize {
+        self.event.as_ref().map_or(0, StoredEvent::heap_bytes)
+    }
 }
 
 impl PartialEq for Placed {
@@ -97,38 +126,64 @@ impl Ord for Placed {
 struct Page {
     /// The first events so far, no more than `room`; the last of them is on top.
     first: BinaryHeap<Placed>,
-    /// What is skipped, the page, and one more that says whether others follow.
+    /// The page and one more that says whether others follow, or what is skipped.
     room: usize,
+    /// Whether events are kept, or their places alone.
+    keeps_events: bool,
+    /// Of the events that are kept.
+    bytes: usize,
     order: Order,
     total: Option<u64>,
 }
 
 impl Page {
-    fn new(request: &SearchRequest) -> Self {
+    /// The places of events that are skipped.
+    fn of_places(request: &SearchRequest) -> Self {
         Self {
             first: BinaryHeap::new(),
-            room: request.skipped() + request.limit + 1,
+            room: request.skipped(),
+            keeps_events: false,
+            bytes: 0,
             order: request.order,
+            total: None,
+        }
+    }
+
+    fn of_events(request: &SearchRequest) -> Self {
+        Self {
+            room: request.limit + 1,
+            keeps_events: true,
             total: request.include_total.then_some(0),
+            ..Self::of_places(request)
         }
     }
 
     /// Takes an event that satisfies the request.
-    fn take(&mut self, after: Option<Place>, event: StoredEvent<'_>) {
+    fn take(&mut self, after: Option<Place>, event: StoredEvent<'_>) -> Result<(), Problem> {
         if let Some(total) = &mut self.total {
             *total += 1;
         }
         let place = self.order.place(&event);
         if after.is_some_and(|after| place <= after) || !self.has_room_at(place) {
-            return;
+            return Ok(());
         }
-        self.first.push(Placed {
+        let placed = Placed {
             place,
-            event: event.into_owned(),
-        });
-        if self.first.len() > self.room {
-            self.first.pop();
+            event: self.keeps_events.then(|| event.into_owned()),
+        };
+        self.bytes += placed.bytes();
+        self.first.push(placed);
+        if self.first.len() > self.room
+            && let Some(last) = self.first.pop()
+        {
+            self.bytes -= last.bytes();
         }
+        if self.bytes > PAGE_BYTES_MAX {
+            let detail = format!("the events of a page have more than {PAGE_BYTES_MAX} bytes");
+            let problem = Problem::new(422, "query.limit", detail);
+            return Err(problem.with_hint("ask for fewer events: a smaller limit"));
+        }
+        Ok(())
     }
 
     fn has_room_at(&self, place: Place) -> bool {
@@ -160,7 +215,7 @@ impl Page {
             }
             for event in rows.tail_events(part)? {
                 if is_wanted(rows, request, &event) {
-                    self.take(request.after, event);
+                    self.take(request.after, event)?;
                 }
             }
         }
@@ -204,22 +259,28 @@ impl Page {
                     return Ok(());
                 }
                 if is_wanted(rows, request, &event) {
-                    self.take(request.after, event);
+                    self.take(request.after, event)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn finish(self, request: &SearchRequest) -> Found {
+    fn last_place(&self) -> Option<Place> {
+        self.first.peek().map(|last| last.place)
+    }
+
+    fn finish(self) -> Found {
         let mut events: Vec<_> = self.first.into_sorted_vec();
         let has_more = events.len() == self.room;
         if has_more {
             events.pop();
         }
-        let page = events.into_iter().skip(request.skipped());
         Found {
-            events: page.map(|placed| placed.event).collect(),
+            events: events
+                .into_iter()
+                .filter_map(|placed| placed.event)
+                .collect(),
             has_more,
             total: self.total,
         }

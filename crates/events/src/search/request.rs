@@ -18,7 +18,7 @@ use crate::{EventType, Problem};
 const DEFAULT_LIMIT: usize = 100;
 pub(super) const MAX_LIMIT: usize = 1_000;
 
-/// Events that are skipped are held until the page is known; a cursor needs no skipping.
+/// Places of events that are skipped are held until the page is known; a cursor needs no skipping.
 const MAX_OFFSET: usize = 10_000;
 
 #[derive(Clone, Debug)]

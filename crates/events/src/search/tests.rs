@@ -562,3 +562,69 @@ proptest! {
         prop_assert_eq!(found, all);
     }
 }
+
+#[tokio::test]
+async fn filters_reach_every_path_of_the_envelope() {
+    let found = async |filter: Json| {
+        let mut rows = MemoryRows::new(registry(), NOW_MS, Arc::new(JsonLines));
+        let with_rest = |n: u8, rest: &'static str| StoredEvent {
+            rest: rest.into(),
+            ..event(n)
+        };
+        let first = r#"{"resource":{"service":{"id":"shop","name":"Shop"},"host.name":"node-1",
+            "cpus":[2,4]},"status":{"code":"OK","message":"fine"},"traceState":"a=1"}"#;
+        rows.push_file(vec![with_rest(1, first)]);
+        rows.push_tail(vec![event(2), with_rest(3, "")]);
+        let answer = ask(
+            rows,
+            body(json!({ "filter": filter, "order": { "field": "started_at", "dir": "asc" } })),
+        );
+        answer.await.map(|answer| of_answer(&answer))
+    };
+    let clause =
+        |path: &str, op: &str, value: Json| json!({ "path": path, "op": op, "value": value });
+    for (filter, expected) in [
+        (clause("resource.host.name", "=", json!("node-7")), vec![2]),
+        (
+            clause("resource.host.name", "like", json!("node-%")),
+            vec![1, 2],
+        ),
+        (clause("resource.host.name", "!=", json!("node-7")), vec![1]),
+        (
+            clause("resource.host.name", "exists", json!(null)),
+            vec![1, 2],
+        ),
+        (clause("resource.cpus", ">", json!(3)), vec![1]),
+        (clause("resource.service.name", "=", json!("Shop")), vec![1]),
+        (
+            clause("resource.service.name", "=", json!("shop")),
+            vec![2, 3],
+        ),
+        (
+            clause("resource.service.id", "=", json!("shop")),
+            vec![1, 2, 3],
+        ),
+        (clause("status.message", "ilike", json!("FINE")), vec![1]),
+        (clause("status.code", "in", json!(["OK", "ERROR"])), vec![1]),
+        (clause("trace.state", "=", json!("a=1")), vec![1]),
+        (
+            clause("time.startUnixNano", "<", json!(START_NS + 2 * MINUTE_NS)),
+            vec![1],
+        ),
+        (clause("event.kind", "=", json!("SERVER")), vec![1, 2, 3]),
+    ] {
+        assert_eq!(found(filter.clone()).await.unwrap(), expected, "{filter}");
+    }
+    for path in [
+        "links",
+        "links.traceId",
+        "resource",
+        "status.other",
+        "trace.other",
+    ] {
+        let problem = found(clause(path, "exists", json!(null)))
+            .await
+            .unwrap_err();
+        assert_eq!(problem.code, "query.unknown-path", "{path}");
+    }
+}

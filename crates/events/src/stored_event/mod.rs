@@ -84,6 +84,21 @@ impl EventKind {
 }
 
 impl StoredEvent<'_> {
+    /// About how much memory its texts and attributes take.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let optional = [&self.error_code, &self.error_message, &self.correlation_id];
+        let optional = optional.into_iter().flatten().map(|text| text.len());
+        let texts = [
+            &self.service,
+            &self.event_type,
+            &self.name,
+            &self.outcome,
+            &self.rest,
+        ];
+        let texts = texts.into_iter().map(|text| text.len());
+        texts.chain(optional).sum::<usize>() + self.attributes.heap_bytes()
+    }
+
     pub fn into_owned(self) -> StoredEvent<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         StoredEvent {

@@ -38,13 +38,16 @@ impl MemoryRows {
         self.tail.push(events);
     }
 
-    /// Adds a file with events of one registered type and week.
+    /// Adds a file with events of one type and week. Numbers of what is not registered are 0.
     pub fn push_file(&mut self, mut events: Vec<StoredEvent<'static>>) {
         events.sort_by_key(|event| (event.started_ns, event.id));
         let (first, last) = (&events[0], &events[events.len() - 1]);
-        let service = &self.registry.services[&*first.service];
-        let event_type = &service.types[&*first.event_type];
-        let content = self.format.encode(&event_type.indexed_fields(), &events);
+        let service = self.registry.service(&first.service);
+        let service = service.map_or(0, |service| service.number);
+        let event_type = self.registry.event_type(&first.service, &first.event_type);
+        let indexed = event_type.map_or_else(Vec::new, |known| known.indexed_fields());
+        let event_type = event_type.map_or(0, |known| known.number);
+        let content = self.format.encode(&indexed, &events);
         let content = Bytes::from(content.expect("events can be encoded"));
         let size = content.len() as u64;
         let read = move |range: Range<u64>| -> BoxFuture<'static, Result<Bytes, StoreError>> {
@@ -55,7 +58,7 @@ impl MemoryRows {
         let week = Week::of(first.started_ns.div_euclid(1_000_000_000));
         let file = RowFile {
             week,
-            event_type: event_type.number,
+            event_type,
             first_seq: seq,
             last_seq: seq,
             events: events.len() as u64,
@@ -66,11 +69,9 @@ impl MemoryRows {
                 read: Arc::new(read),
             },
         };
-        let identities = events
-            .iter()
-            .map(|event| (service.number, week, event.id, seq));
+        let identities = events.iter().map(|event| (service, week, event.id, seq));
         self.blocks.extend(identities);
-        self.files.push((service.number, file));
+        self.files.push((service, file));
     }
 }
 

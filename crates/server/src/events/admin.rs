@@ -10,7 +10,7 @@ use icecore_events::{Documents, Problem};
 use serde_json::json;
 
 use super::call::{Call, Content, answered, json, media_type};
-use super::lists::{Page, letter_json, quarantine_json};
+use super::lists::{Page, answer, letter_json, quarantine_json};
 use super::multipart;
 use super::partitions::list_partitions;
 use super::search::{ask, variable};
@@ -143,6 +143,7 @@ pub(crate) async fn run_retention(State(app): State<Arc<App>>, request: Request)
             "events": report.events,
             "cellWeeks": report.cell_weeks,
             "identityWeeks": report.identity_weeks,
+            "dimensionSets": report.dimension_sets,
         });
         Ok(json(StatusCode::OK, &answer))
     })
@@ -163,10 +164,10 @@ pub(crate) async fn partitions(State(app): State<Arc<App>>, request: Request) ->
 pub(crate) async fn quarantine(State(app): State<Arc<App>>, request: Request) -> Response {
     answered(app, request, Content::None, |app, call| async move {
         let page = Page::of(&call.params)?;
-        let listed = app.events()?.quarantine().await?;
+        let listed = app.events()?.quarantine(page.below, page.limit).await?;
         Ok(json(
             StatusCode::OK,
-            &page.list(listed, |entry| entry.number, quarantine_json),
+            &answer(&listed, |entry| entry.number, quarantine_json),
         ))
     })
     .await
@@ -175,10 +176,10 @@ pub(crate) async fn quarantine(State(app): State<Arc<App>>, request: Request) ->
 pub(crate) async fn dead_letters(State(app): State<Arc<App>>, request: Request) -> Response {
     answered(app, request, Content::None, |app, call| async move {
         let page = Page::of(&call.params)?;
-        let listed = app.events()?.dead_letters().await?;
+        let listed = app.events()?.dead_letters(page.below, page.limit).await?;
         Ok(json(
             StatusCode::OK,
-            &page.list(listed, |letter| letter.number, letter_json),
+            &answer(&listed, |letter| letter.number, letter_json),
         ))
     })
     .await

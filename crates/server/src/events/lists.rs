@@ -1,7 +1,7 @@
 //! Lists of events that could not be stored: pages of them, newest first.
 
 use icecore_events::time_text::time_text;
-use icecore_events::{DeadLetter, Problem, QuarantineEntry, event_id_text};
+use icecore_events::{DeadLetter, ListPage, Problem, QuarantineEntry, event_id_text};
 use serde_json::{Value, json};
 
 use crate::middleware::params::Params;
@@ -13,8 +13,8 @@ const LIMIT_MAX: usize = 1_000;
 /// Which part of a list.
 pub(super) struct Page {
     /// Entries with smaller numbers, which are older ones.
-    below: Option<u64>,
-    limit: usize,
+    pub(super) below: Option<u64>,
+    pub(super) limit: usize,
 }
 
 impl Page {
@@ -36,22 +36,18 @@ impl Page {
             limit,
         })
     }
+}
 
-    /// The answer with the entries of this page.
-    pub(super) fn list<T>(
-        &self,
-        newest_first: Vec<T>,
-        number: impl Fn(&T) -> u64,
-        shown: impl Fn(&T) -> Value,
-    ) -> Value {
-        let is_wanted = |entry: &&T| self.below.is_none_or(|below| number(entry) < below);
-        let mut wanted = newest_first.iter().filter(is_wanted);
-        let page: Vec<&T> = wanted.by_ref().take(self.limit).collect();
-        let last = page.last().map(|entry| number(entry).to_string());
-        let next = last.filter(|_| wanted.next().is_some());
-        let items: Vec<Value> = page.into_iter().map(shown).collect();
-        json!({"items": items, "nextCursor": next})
-    }
+/// The answer with a page of a list.
+pub(super) fn answer<T>(
+    page: &ListPage<T>,
+    number: impl Fn(&T) -> u64,
+    shown: impl Fn(&T) -> Value,
+) -> Value {
+    let last = page.items.last().filter(|_| page.has_more);
+    let next = last.map(|entry| number(entry).to_string());
+    let items: Vec<Value> = page.items.iter().map(shown).collect();
+    json!({"items": items, "nextCursor": next})
 }
 
 pub(super) fn quarantine_json(entry: &QuarantineEntry) -> Value {
@@ -84,12 +80,16 @@ mod tests {
 
     #[test]
     fn pages_follow_each_other() {
-        let list = |below: Option<u64>| {
-            let page = Page { below, limit: 2 };
-            page.list(vec![9, 7, 5, 3], |number| *number, |number| json!(number))
+        let list = |items: &[u64], has_more: bool| {
+            let items = items.to_vec();
+            let page = ListPage { items, has_more };
+            answer(&page, |number| *number, |number| json!(number))
         };
-        assert_eq!(list(None), json!({"items": [9, 7], "nextCursor": "7"}));
-        assert_eq!(list(Some(7)), json!({"items": [5, 3], "nextCursor": null}));
-        assert_eq!(list(Some(3)), json!({"items": [], "nextCursor": null}));
+        let first = json!({"items": [9, 7], "nextCursor": "7"});
+        assert_eq!(list(&[9, 7], true), first);
+        let last = json!({"items": [5, 3], "nextCursor": null});
+        assert_eq!(list(&[5, 3], false), last);
+        let none = json!({"items": [], "nextCursor": null});
+        assert_eq!(list(&[], false), none);
     }
 }

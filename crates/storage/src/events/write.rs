@@ -16,7 +16,7 @@ use icecore_model::CatalogChange;
 use icecore_model::event::{EventBatch, FlushMark};
 use icecore_records::{event_cell, event_identity, flush_cursor, flush_mark, key};
 use slatedb::WriteBatch;
-use tracing::warn;
+use tracing::{error, warn};
 
 use super::Parts;
 use crate::error::{Error, Result};
@@ -37,6 +37,15 @@ const MEMTABLE_RECORDS_MAX: usize = 1 << 18;
 
 /// Writes a batch. Durable when this returns.
 pub(super) async fn write(parts: &Parts, batch: EventBatch) -> Result<()> {
+    let written = write_checked(parts, batch).await;
+    if let Err(Error::Invalid(reason)) = &written {
+        // Whoever tries again would log a store that does not answer.
+        error!(%reason, "a batch of events is refused, and would be again: the store is well");
+    }
+    written
+}
+
+async fn write_checked(parts: &Parts, batch: EventBatch) -> Result<()> {
     let (flushed, sealed) = (batch.flushed, batch.sealed);
     let encode = move || EncodedBatch::of(&batch);
     let encoded = parts.context.pool.run(encode).await??;

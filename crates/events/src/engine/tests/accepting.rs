@@ -127,14 +127,14 @@ async fn unknown_types_are_put_into_quarantine_without_their_payload() {
     event["event"]["name"] = json!("order.cancelled");
     assert_eq!(bench.publish(&event).await, PublishStatus::Unconfigured);
     assert!(bench.raw_ids().await.is_empty());
-    let entries = bench.events.quarantine().await.unwrap();
+    let entries = bench.events.quarantine(None, 100).await.unwrap().items;
     assert_eq!(entries.len(), 1);
     assert_eq!(entries[0].event_type, "order.cancelled");
     assert_eq!(entries[0].reason, "UNCONFIGURED_EVENT_TYPE");
     assert_eq!(entries[0].payload, None);
     assert_eq!(entries[0].bytes, event.to_string().len() as u64);
     assert!(bench.events.publish(Bytes::from("{no")).await.is_err());
-    let letters = bench.events.dead_letters().await.unwrap();
+    let letters = bench.events.dead_letters(None, 100).await.unwrap().items;
     let shown = (
         &*letters[0].source,
         &*letters[0].reason,
@@ -169,7 +169,15 @@ async fn what_is_in_quarantine_is_stored_once_its_type_is_known() {
     // The oldest was beyond the limit.
     assert_eq!(bench.raw_ids().await, [id(2), id(3)]);
     bench.check_counts("payments", &[("", 2)]).await;
-    assert!(bench.events.quarantine().await.unwrap().is_empty());
+    assert!(
+        bench
+            .events
+            .quarantine(None, 100)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -198,4 +206,110 @@ async fn unknown_types_can_be_rejected_or_registered() {
     );
     let counts = bench.counts("events_stored_total", EventWindow::Day).await;
     assert_eq!(counts.values().sum::<i64>(), 2);
+}
+
+fn of_type(number: u32, service: &str, event_type: &str) -> Json {
+    let mut event = order(number, 0, "web", 1, 1.0);
+    event["resource"]["service"]["id"] = json!(service);
+    event["event"]["name"] = json!(event_type);
+    event
+}
+
+#[tokio::test]
+async fn unknown_types_are_registered_in_one_change() {
+    let options = EventOptions {
+        unconfigured: Unconfigured::Accept,
+        max_accepted_types: 8,
+        ..EventOptions::default()
+    };
+    let bench = Bench::with(options, DOCUMENTS).await;
+    let before = bench.events.registry().version;
+    // A name that no type can have does not keep the others out.
+    let batch = [
+        of_type(1, "shop", "a"),
+        of_type(2, "shop", "b"),
+        of_type(3, "other", "a"),
+        of_type(4, "shop", " bad\u{7f}"),
+    ];
+    let outcome = bench.publish_all(&batch).await;
+    assert_eq!((outcome.stored, outcome.unconfigured), (3, 1));
+    assert_eq!(bench.events.registry().version, before + 1);
+    // What comes while a change is under way is gathered for the next one.
+    let requests = (0..4).map(|at| {
+        let (events, event) = (
+            bench.events.clone(),
+            of_type(10 + at, "shop", &format!("c{at}")),
+        );
+        tokio::spawn(async move { events.publish(Bytes::from(event.to_string())).await })
+    });
+    let requests: Vec<_> = requests.collect();
+    for request in requests {
+        let status = request.await.unwrap().unwrap().status;
+        assert_eq!(status, PublishStatus::Stored);
+    }
+    assert!(bench.events.registry().version <= before + 3);
+    // There are eight types now.
+    let beyond = bench.publish(&of_type(20, "shop", "d")).await;
+    assert_eq!(beyond, PublishStatus::Unconfigured);
+    assert_eq!(
+        bench
+            .events
+            .quarantine(None, 100)
+            .await
+            .unwrap()
+            .items
+            .len(),
+        2
+    );
+}
+
+#[tokio::test]
+async fn payloads_of_the_quarantine_are_read_page_by_page() {
+    let options = EventOptions {
+        keep_payload: true,
+        max_quarantine: 150,
+        ..EventOptions::default()
+    };
+    let mut bench = Bench::with(options, DOCUMENTS).await;
+    // 200 KB each: a page has less than a hundred of them.
+    let long = "x".repeat(30_000);
+    let batch = |from: u32| -> Vec<Json> {
+        let event = |number| {
+            let mut event = of_type(number, "shop", "unknown");
+            for name in ["a", "b", "c", "d", "e", "f", "g"] {
+                event["attributes"][name] = json!(long);
+            }
+            event
+        };
+        (from..from + 20).map(event).collect()
+    };
+    for from in 0..8 {
+        bench.publish_all(&batch(from * 20)).await;
+    }
+    bench.crash(0).await;
+    let (mut below, mut numbers, mut pages) = (None, Vec::new(), 0);
+    loop {
+        let page = bench.events.quarantine(below, 1_000).await.unwrap();
+        let bytes = page.items.iter().map(|entry| entry.bytes).sum::<u64>();
+        assert!(bytes < 17 << 20, "{bytes}");
+        numbers.extend(page.items.iter().map(|entry| entry.number));
+        (below, pages) = (numbers.last().copied(), pages + 1);
+        if !page.has_more {
+            break;
+        }
+    }
+    // The newest 150 of 160, newest first.
+    assert_eq!(numbers, (11..=160).rev().collect::<Vec<u64>>());
+    assert_eq!(pages, 2);
+    let few = bench.events.quarantine(Some(15), 3).await.unwrap();
+    let few_numbers: Vec<u64> = few.items.iter().map(|entry| entry.number).collect();
+    assert_eq!((few_numbers, few.has_more), (vec![14, 13, 12], true));
+    let document = json!({
+        "apiVersion": "obsinity/v1",
+        "kind": "Event",
+        "metadata": { "service": "shop", "name": "unknown" },
+    });
+    bench.apply(&document.to_string()).await;
+    let report = bench.events.replay_quarantine().await.unwrap();
+    assert_eq!((report.stored, report.remaining), (150, 0));
 }

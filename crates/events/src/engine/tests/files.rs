@@ -4,6 +4,7 @@ use icecore_model::event::EventWindow;
 
 use super::{BASE_S, Bench, DOCUMENTS, NOW_MS, id, order, raw_events};
 use crate::engine::{EventOptions, PublishStatus};
+use crate::testing::{Fault, Operation};
 
 const DAY_S: i64 = 86_400;
 
@@ -102,10 +103,107 @@ async fn what_a_crash_left_behind_is_dropped_after_an_hour() {
     bench.clock.advance(3_599_000);
     bench.events.clean_up().await.unwrap();
     assert_eq!(files.paths().len(), 2);
+    // It was seen for the first time a moment ago: somebody may be reading it.
     bench.clock.advance(1_000);
+    bench.events.clean_up().await.unwrap();
+    assert_eq!(files.paths().len(), 2);
+    bench.clock.advance(599_000);
     bench.events.clean_up().await.unwrap();
     assert_eq!(files.paths().len(), 1);
     assert_eq!(bench.raw_ids().await, [id(1)]);
+}
+
+#[tokio::test]
+async fn files_of_a_merge_with_an_unknown_outcome_stay_while_they_are_read() {
+    let options = EventOptions {
+        merge_files: 2,
+        ..EventOptions::default()
+    };
+    let bench = Bench::with(options, DOCUMENTS).await;
+    for number in 1..=2 {
+        bench.publish(&order(number, 0, "web", 1, 1.0)).await;
+        bench.events.seal().await.unwrap();
+    }
+    // Older than what a crash may have left behind.
+    bench.clock.advance(7_200_000);
+    let before = bench.events.view().await.unwrap();
+    bench.store.fail(Operation::Write, Fault::AppliedWithError);
+    let merging = bench.events.merge_files();
+    let fail_the_look = async {
+        while bench.store.memory_files().paths().len() < 3 {
+            tokio::task::yield_now().await;
+        }
+        bench.store.fail(Operation::Snapshot, Fault::Lost);
+    };
+    let (merged, ()) = tokio::join!(merging, fail_the_look);
+    assert!(merged.is_err());
+    bench.events.clean_up().await.unwrap();
+    assert_eq!(raw_events(&before).await.len(), 2);
+    bench.clock.advance(600_000);
+    bench.events.clean_up().await.unwrap();
+    assert_eq!(bench.store.memory_files().paths().len(), 1);
+    assert_eq!(bench.raw_ids().await, [id(1), id(2)]);
+}
+
+#[tokio::test]
+async fn files_of_a_retention_with_an_unknown_outcome_stay_while_they_are_read() {
+    let bench = Bench::new().await;
+    bench.publish(&order(1, 0, "web", 1, 1.0)).await;
+    bench.events.seal().await.unwrap();
+    bench.clock.advance(7_200_000);
+    let before = bench.events.view().await.unwrap();
+    bench.store.fail(Operation::Write, Fault::AppliedWithError);
+    let later_ms = NOW_MS + 60 * DAY_S * 1_000;
+    assert!(bench.events.run_retention(later_ms).await.is_err());
+    bench.events.clean_up().await.unwrap();
+    assert_eq!(raw_events(&before).await.len(), 1);
+    bench.clock.advance(600_000);
+    bench.events.clean_up().await.unwrap();
+    assert!(bench.store.memory_files().paths().is_empty());
+}
+
+#[tokio::test]
+async fn sets_without_cells_leave_the_dictionary() {
+    let mut bench = Bench::new().await;
+    let sets = async |bench: &Bench| {
+        let view = bench.events.view().await.unwrap();
+        let (_, orders) = view.registry().services["shop"].metric("orders").unwrap();
+        let sets = view.all_dimension_sets(orders.number).await.unwrap();
+        let texts = sets.into_iter().map(|set| set.values[0].1.clone());
+        let mut texts: Vec<String> = texts.collect();
+        texts.sort();
+        texts
+    };
+    for (number, channel) in [(1, "gone"), (2, "late"), (3, "web")] {
+        bench.publish(&order(number, 0, channel, 1, 1.0)).await;
+    }
+    bench.events.flush().await.unwrap();
+    // Cells of a day are kept for 1830 days, and go by whole weeks.
+    bench.clock.advance(1_800 * DAY_S * 1_000);
+    bench.publish(&order(4, 1_800 * DAY_S, "web", 1, 1.0)).await;
+    bench.events.flush().await.unwrap();
+    let now_ms = |bench: &Bench| icecore_model::Clock::now_ms(&*bench.clock);
+    let run = async |bench: &Bench, at_ms: i64| {
+        let report = bench.events.run_retention(at_ms).await.unwrap();
+        report.dimension_sets
+    };
+    // A time that has not come takes no set away.
+    assert_eq!(run(&bench, now_ms(&bench) + 90 * DAY_S * 1_000).await, 0);
+    assert_eq!(sets(&bench).await, ["gone", "late", "web"]);
+    bench.clock.advance(60 * DAY_S * 1_000);
+    // It came again, and is not flushed yet.
+    bench
+        .publish(&order(5, 1_860 * DAY_S, "late", 1, 1.0))
+        .await;
+    let culled = run(&bench, now_ms(&bench)).await;
+    assert!(culled > 0);
+    assert_eq!(sets(&bench).await, ["late", "web"]);
+    bench.events.flush().await.unwrap();
+    assert_eq!(sets(&bench).await, ["late", "web"]);
+    bench.crash(0).await;
+    assert_eq!(sets(&bench).await, ["late", "web"]);
+    // Once a day, and at the first look.
+    assert_eq!(run(&bench, now_ms(&bench)).await, 0);
 }
 
 #[tokio::test]

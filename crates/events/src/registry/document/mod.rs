@@ -46,6 +46,15 @@ pub struct Documents {
     pub(super) items: Vec<Document>,
 }
 
+impl FromIterator<Documents> for Documents {
+    fn from_iter<T: IntoIterator<Item = Documents>>(all: T) -> Self {
+        let items = all.into_iter().flat_map(|documents| documents.items);
+        Self {
+            items: items.collect(),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     pub(super) body: Body,
