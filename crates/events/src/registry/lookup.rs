@@ -167,7 +167,7 @@ impl Metric {
     }
 
     /// Whether cells of both can be merged: otherwise they need numbers of their own.
-    pub(super) fn has_cells_like(&self, other: &Self) -> bool {
+    pub(crate) fn has_cells_like(&self, other: &Self) -> bool {
         let is_same_kind = match (&self.kind, &other.kind) {
             (MetricKind::Counter { sum_of }, MetricKind::Counter { sum_of: other }) => {
                 sum_of == other
