@@ -26,4 +26,3 @@ mod tables;
 
 pub use engine::{SqlEngine, SqlLimits};
 pub use request::{SqlAnswer, SqlFormat, SqlRequest};
-pub use source::SqlSource;

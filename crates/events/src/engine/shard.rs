@@ -76,6 +76,11 @@ impl Shard {
         view.map_err(|cause| unavailable(self.name(), &cause.0))
     }
 
+    #[cfg(test)]
+    pub(crate) async fn kept_blocks(&self) -> usize {
+        self.kept.lock().await.tail.blocks.len()
+    }
+
     async fn try_view(&self, with_tail: bool) -> Result<EventsView, StoreError> {
         let snapshot = self.shard.snapshot().await?;
         let mut kept = self.kept.lock().await;

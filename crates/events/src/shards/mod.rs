@@ -77,6 +77,11 @@ impl AllEvents {
         })
     }
 
+    /// Whether events of other instances are read.
+    pub fn has_shards(&self) -> bool {
+        !self.shards.is_empty()
+    }
+
     /// All cells and events of now, as far as other instances have flushed them.
     pub async fn view(&self) -> Result<Arc<dyn EventSource>, Problem> {
         self.read(true).await
