@@ -58,17 +58,25 @@ pub(super) async fn two_variables(call: &mut Call) -> Result<(String, String), A
     Ok(variables)
 }
 
-/// Answers with a JSON text, where queries compute.
+/// Answers a question about the events of all instances.
 pub(super) async fn ask<F, Answer>(app: &Arc<App>, question: F) -> Result<Response, ApiError>
 where
     F: FnOnce(Arc<dyn EventSource>) -> Answer + Send + 'static,
     Answer: Future<Output = Result<String, Problem>> + Send + 'static,
 {
-    let slot = app.queries.slot(app.queries.longest()).await?;
     let events = app.all_events()?.clone();
+    computed(app, async move { question(events.view().await?).await }).await
+}
+
+/// Answers with a JSON text, where queries compute.
+pub(super) async fn computed(
+    app: &Arc<App>,
+    answer: impl Future<Output = Result<String, Problem>> + Send + 'static,
+) -> Result<Response, ApiError> {
+    let slot = app.queries.slot(app.queries.longest()).await?;
     let answering = async move {
         let _slot = slot;
-        question(events.view().await?).await
+        answer.await
     };
     let answer = app.queries.on_pool(answering).await??;
     Ok(json_bytes(StatusCode::OK, answer.into_bytes()))
