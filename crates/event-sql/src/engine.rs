@@ -10,12 +10,12 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use futures::TryStreamExt as _;
-use icecore_events::Problem;
+use icecore_events::{EventSource, Problem};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::answer::{self, Found};
 use crate::request::{SqlAnswer, SqlRequest};
-use crate::source::{AbortOnDrop, Source, SqlSource};
+use crate::source::{AbortOnDrop, Source};
 use crate::statement::{self, problem};
 use crate::tables::{self, CATALOG, SCHEMA};
 
@@ -73,7 +73,7 @@ impl SqlEngine {
     /// for.
     pub async fn query(
         &self,
-        view: Arc<dyn SqlSource>,
+        view: Arc<dyn EventSource>,
         request: SqlRequest,
     ) -> Result<SqlAnswer, Problem> {
         let source = Source::new(view);

@@ -27,4 +27,3 @@ mod tables;
 
 pub use engine::{SqlEngine, SqlLimits};
 pub use request::{SqlAnswer, SqlFormat, SqlRequest};
-pub use source::SqlSource;

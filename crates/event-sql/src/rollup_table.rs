@@ -39,7 +39,7 @@ impl RollupTable {
         let wanted = ["service", "event_type", "metric"].map(|name| texts(filters, name));
         let mut metrics = Vec::new();
         for event_type in self.source.registry().event_types() {
-            for metric in &event_type.metrics {
+            for metric in event_type.all_metrics() {
                 let names = [&event_type.service, &event_type.name, &metric.name];
                 let mut pairs = wanted.iter().zip(names);
                 let is_wanted = pairs.all(|(wanted, name)| {

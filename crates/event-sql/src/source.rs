@@ -3,28 +3,23 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use icecore_events::query::{CellSource, DimensionValues};
+use icecore_events::query::DimensionValues;
 use icecore_events::search::{EventRows, RowFile};
-use icecore_events::{FileBytes, Problem, Registry};
+use icecore_events::{EventSource, FileBytes, Problem, Registry};
 use icecore_model::event::{CellScan, DimensionHash, StoredCell, Week};
 use icecore_model::{BoxFuture, StoreError};
 use tokio::runtime::Handle;
 
-/// One state of events and cells.
-pub trait SqlSource: EventRows + CellSource {}
-
-impl<T: EventRows + CellSource> SqlSource for T {}
-
 /// Reads of the store run where the store's connections live, and not on the threads of queries.
 #[derive(Clone)]
 pub(crate) struct Source {
-    pub(crate) view: Arc<dyn SqlSource>,
+    pub(crate) view: Arc<dyn EventSource>,
     store: Handle,
 }
 
 impl Source {
     /// To be called on the runtime of the store.
-    pub(crate) fn new(view: Arc<dyn SqlSource>) -> Self {
+    pub(crate) fn new(view: Arc<dyn EventSource>) -> Self {
         Self {
             view,
             store: Handle::current(),

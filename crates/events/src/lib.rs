@@ -20,6 +20,7 @@ pub mod query;
 mod registry;
 pub mod search;
 pub mod series;
+mod shards;
 mod stored_event;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -50,6 +51,7 @@ pub use registry::{
     STORED_EVENTS, Service, Sketch, StateExtractor, StateMetrics, UpdateOptions, WindowRetention,
     label_of, registry_keys, series_of, suggest,
 };
+pub use shards::{AllEvents, EventSource, SHARDS_MAX};
 pub use stored_event::{
     BlockError, EventBlock, EventKind, StoredEvent, decode_events, encode_events,
 };

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use icecore_access::Access;
 #[cfg(feature = "sql")]
 use icecore_event_sql::{SqlEngine, SqlLimits};
-use icecore_events::Events;
+use icecore_events::{AllEvents, Events};
 use icecore_model::retention::RetentionPolicy;
 use icecore_opentsdb::Tsd;
 use icecore_scrape::ScrapeManager;
@@ -36,7 +36,7 @@ pub(crate) struct App {
     database: OnceLock<Database>,
     scraping: OnceLock<Arc<ScrapeManager>>,
     opentsdb: OnceLock<Arc<Tsd>>,
-    events: OnceLock<Events>,
+    events: OnceLock<(Events, AllEvents)>,
     registry_wanted: tokio::sync::Notify,
     /// Made for the first query.
     #[cfg(feature = "sql")]
@@ -136,9 +136,9 @@ impl App {
             .ok_or_else(|| ApiError::unavailable("the database is being opened: try again"))
     }
 
-    /// From now on events are taken.
-    pub(crate) fn set_events(&self, events: Events) {
-        let earlier = self.events.set(events);
+    /// From now on events are taken, and those of all instances are read.
+    pub(crate) fn set_events(&self, events: Events, all: AllEvents) {
+        let earlier = self.events.set((events, all));
         debug_assert!(earlier.is_ok(), "a process has one engine of events");
     }
 
@@ -152,7 +152,17 @@ impl App {
         self.registry_wanted.notified().await;
     }
 
+    /// The events of this instance.
     pub(crate) fn events(&self) -> Result<&Events, ApiError> {
+        Ok(&self.opened_events()?.0)
+    }
+
+    /// The events of this instance and of others, to be read.
+    pub(crate) fn all_events(&self) -> Result<&AllEvents, ApiError> {
+        Ok(&self.opened_events()?.1)
+    }
+
+    fn opened_events(&self) -> Result<&(Events, AllEvents), ApiError> {
         self.events
             .get()
             .ok_or_else(|| ApiError::unavailable("the database is being opened: try again"))

@@ -255,10 +255,15 @@ impl Process {
             }
         }
         let clock = Arc::clone(self.app.clock());
-        let opened = events::open(&self.config.events, &database, clock).await;
+        let settings = &self.config.events;
+        let opened = events::open(settings, &database, clock).await;
+        let opened = opened.and_then(|(opened, files)| {
+            let all = events::with_shards(settings, &database, &opened)?;
+            Ok((opened, all, files))
+        });
         let events = match opened {
-            Ok((opened, files)) => {
-                self.app.set_events(opened.clone());
+            Ok((opened, all, files)) => {
+                self.app.set_events(opened.clone(), all);
                 RunningEvents::start(&self.app, opened, files)
             }
             Err(cause) => {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use icecore_model::event::EventStore;
+use icecore_model::event::{EventShard, EventStore};
 use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
 use icecore_model::{
@@ -29,7 +29,7 @@ use crate::buckets::Buckets;
 use crate::cache::ReadCache;
 use crate::context::{Context, Stop};
 use crate::error::{Error, Result, WriteError};
-use crate::events::DatabaseEvents;
+use crate::events::{DatabaseEvents, OtherShard};
 use crate::ingest::flush::QuarantinedHour;
 use crate::ingest::head::WriteBatch;
 use crate::ingest::journal::{Durable, summarize_epochs};
@@ -498,6 +498,14 @@ impl Database {
     /// Where events and what is made of them is stored.
     pub fn events(&self) -> Arc<dyn EventStore> {
         Arc::clone(&self.events) as Arc<dyn EventStore>
+    }
+
+    /// The events of another instance, whose database lies at `location`: on a store with the
+    /// settings of this one. What is read of it is no older than `age_max`. Nothing is asked of the
+    /// store yet.
+    pub fn event_shard(&self, location: &str, age_max: Duration) -> Result<Arc<dyn EventShard>> {
+        let shard = OtherShard::new(&self.context, location, age_max)?;
+        Ok(Arc::new(shard) as Arc<dyn EventShard>)
     }
 
     /// What one request may hold, for those who split what they store.

@@ -4,6 +4,7 @@
 mod crash;
 mod flow;
 mod others;
+mod shards;
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};

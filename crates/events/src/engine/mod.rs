@@ -42,6 +42,7 @@ mod register_types;
 mod retention;
 mod run;
 mod seal;
+mod shard;
 mod states;
 mod tail;
 #[cfg(test)]
@@ -55,7 +56,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use icecore_model::Clock;
-use icecore_model::event::{EventStore, FlushMark};
+use icecore_model::event::{EventShard, EventStore, FlushMark};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, Notify, RwLock};
 
@@ -83,6 +84,8 @@ pub use states::NO_STATE;
 pub use tail::{BlockSummary, TailBlock};
 pub use value_catalog::CataloguedValue;
 pub use view::{EventsView, StateCount};
+
+pub(crate) use shard::{Shard, unavailable as shard_unavailable};
 
 /// The events of one database. Cheap to clone.
 #[derive(Clone)]
@@ -177,6 +180,13 @@ impl Events {
         &self.engine.metrics
     }
 
+    /// How the shard of another instance is read: as this one's own events are.
+    pub(crate) fn shard(&self, shard: Arc<dyn EventShard>) -> Shard {
+        let engine = &self.engine;
+        let (format, clock) = (engine.format.clone(), engine.clock.clone());
+        Shard::new(shard, format, clock, engine.options.memory_limit)
+    }
+
     /// What is in memory now.
     pub fn gauges(&self) -> EventGauges {
         self.engine.memory.lock().gauges()
@@ -246,10 +256,14 @@ impl Events {
         generations.retain(|generation| generation.number > mark.generation);
         let sealed = snapshot.sealed();
         tail.retain(|block| block.seq() > sealed);
+        let store = engine.store.clone();
         Ok(EventsView::new(ViewState {
             registry,
             now_ms: engine.clock.now_ms(),
-            store: engine.store.clone(),
+            read_file: Arc::new(move |path, range| {
+                let store = store.clone();
+                Box::pin(async move { store.files().read(&path, range).await })
+            }),
             format: engine.format.clone(),
             snapshot,
             generations,

@@ -72,7 +72,10 @@ pub(super) async fn recover(
     })
 }
 
-async fn read_void(snapshot: &dyn EventSnapshot) -> Result<Option<VoidEvents>, StoreError> {
+/// What is void among the blocks that are flushed.
+pub(super) async fn read_void(
+    snapshot: &dyn EventSnapshot,
+) -> Result<Option<VoidEvents>, StoreError> {
     let key = catalog_key::only(catalog_key::void_events());
     let records = snapshot.records(key, 1).await?;
     let Some((_, value)) = records.first() else {

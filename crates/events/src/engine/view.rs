@@ -13,10 +13,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use icecore_model::event::{
-    Cell, CellScan, DimensionHash, EventId, EventSnapshot, EventStore, FlushMark, IdentityKey,
-    StoredCell, Week,
+    Cell, CellScan, DimensionHash, EventId, EventSnapshot, FlushMark, IdentityKey, StoredCell, Week,
 };
+use icecore_model::{BoxFuture, StoreError};
 
 use super::cells::{UnflushedCells, merge_scans};
 use super::dimension_set::DimensionSet;
@@ -36,7 +37,7 @@ pub struct EventsView {
 pub(super) struct ViewState {
     pub(super) registry: Arc<Registry>,
     pub(super) now_ms: i64,
-    pub(super) store: Arc<dyn EventStore>,
+    pub(super) read_file: Arc<ReadFile>,
     pub(super) format: Arc<dyn FileFormat>,
     pub(super) snapshot: Box<dyn EventSnapshot>,
     /// Those that the snapshot does not have.
@@ -44,6 +45,10 @@ pub(super) struct ViewState {
     /// Blocks that are in no file of the snapshot.
     pub(super) tail: Vec<Arc<TailBlock>>,
 }
+
+/// Reads a part of a file by its path.
+pub(super) type ReadFile =
+    dyn Fn(Arc<str>, Range<u64>) -> BoxFuture<'static, Result<Bytes, StoreError>> + Send + Sync;
 
 /// What a view copies of a generation.
 #[derive(Clone)]
@@ -249,14 +254,11 @@ impl EventsView {
 
     /// How the bytes of a file are read.
     pub fn file_bytes(&self, file: &EventFile) -> FileBytes {
-        let store = self.state.store.clone();
+        let read_file = Arc::clone(&self.state.read_file);
         let path: Arc<str> = Arc::from(file.path.as_str());
         FileBytes {
             size: file.bytes,
-            read: Arc::new(move |range| {
-                let (store, path) = (store.clone(), path.clone());
-                Box::pin(async move { store.files().read(&path, range).await })
-            }),
+            read: Arc::new(move |range| read_file(path.clone(), range)),
         }
     }
 

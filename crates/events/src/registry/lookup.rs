@@ -167,7 +167,7 @@ impl Metric {
     }
 
     /// Whether cells of both can be merged: otherwise they need numbers of their own.
-    pub(super) fn has_cells_like(&self, other: &Self) -> bool {
+    pub(crate) fn has_cells_like(&self, other: &Self) -> bool {
         // Windows that were not kept from the beginning would lack what came before.
         self.kind.merges_with(&other.kind) && self.base == other.base
     }

@@ -381,4 +381,20 @@ impl EventSnapshot for MemorySnapshot {
         let records = records.collect();
         Box::pin(async move { Ok(records) })
     }
+
+    fn blocks(
+        &self,
+        after: u64,
+        up_to: u64,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<(u64, Bytes)>, StoreError>> {
+        let blocks = self.content.journal.iter();
+        let wanted = blocks.filter(|(seq, _)| **seq > after && **seq <= up_to);
+        let wanted: Vec<_> = wanted.map(|(seq, block)| (*seq, block.clone())).collect();
+        let bytes: usize = wanted.iter().map(|(_, block)| block.len()).sum();
+        let found = (bytes <= bytes_max)
+            .then_some(wanted)
+            .ok_or_else(|| StoreError(format!("more than {bytes_max} bytes of events")));
+        Box::pin(async move { found })
+    }
 }

@@ -8,12 +8,14 @@
 //! What an event is, and how cells come from it, is known to the crate `events` alone.
 
 mod cell;
+mod shard;
 mod store;
 mod window;
 
 pub use cell::{
     Cell, CellExemplar, CellMismatch, CounterCell, GaugeCell, HistogramCell, Reducer, SketchCounts,
 };
+pub use shard::EventShard;
 pub use store::{
     AppendedEvents, CellScan, EventBatch, EventFileInfo, EventFileStore, EventSnapshot, EventStore,
     FlushMark, IdentityKey, StoredCell,

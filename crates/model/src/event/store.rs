@@ -111,6 +111,15 @@ pub trait EventSnapshot: Send + Sync {
         keys: Range<Vec<u8>>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<CatalogRecord>, StoreError>>;
+
+    /// Blocks of events in order, with their sequence numbers: those after one and up to another,
+    /// as far as they are in the journal. It is an error if they have more than `bytes_max` bytes.
+    fn blocks(
+        &self,
+        after: u64,
+        up_to: u64,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<(u64, Bytes)>, StoreError>>;
 }
 
 /// Which cells of a metric are read.

@@ -13,6 +13,12 @@ pub struct EventSettings {
     pub registry: String,
     /// How often that directory is read again.
     pub registry_interval: Duration,
+    /// Where the databases of other instances lie.
+    pub shards: Vec<String>,
+    /// How old what is read of them may be.
+    pub shard_age_max: Duration,
+    /// Shards that cannot be read are left out.
+    pub partial_answers: bool,
     pub otlp_logs: OtlpLogs,
     /// In the clear; empty for none.
     pub masking_key: String,
@@ -62,6 +68,10 @@ impl Default for EventSettings {
             registry: String::new(),
             // A directory is commonly filled by a tool that syncs every minute or so.
             registry_interval: Duration::from_secs(60),
+            shards: Vec::new(),
+            // With a flush after 5.6 s and its commit, events of others are seen within 8 s.
+            shard_age_max: Duration::from_secs(1),
+            partial_answers: false,
             otlp_logs: OtlpLogs::default(),
             masking_key: String::new(),
             unconfigured: options.unconfigured,

@@ -348,6 +348,20 @@ pub static SETTINGS: &[Setting] = &[
     setting!("events.registry_interval", Time, events.registry_interval, "1s" to "",
         "Interval between looks at that directory."),
     setting!(
+        "events.shards",
+        Names,
+        events.shards,
+        "Databases of other instances whose events are read with the own ones, as storage.location names them, on a store with the same settings. They are only read. Empty means that this instance answers for its own events alone."
+    ),
+    setting!("events.shard_age_max", Time, events.shard_age_max, "1ms" to "1m",
+        "Age of what is read of other instances when a query begins. Each look costs a few requests to the store, and there is none without queries. Others flush every 5 s, so that their events are seen within 8 s."),
+    setting!(
+        "events.partial_answers",
+        Bool,
+        events.partial_answers,
+        "Leave out other instances whose database cannot be read, and say so in the log alone. Otherwise queries of events get 503 with its name: a sum that lacks a part looks like one that does not."
+    ),
+    setting!(
         "events.otlp_logs",
         OneOf<OtlpLogs>,
         events.otlp_logs,

@@ -13,7 +13,7 @@ use super::call::{Call, Content, answered, json, media_type};
 use super::lists::{Page, answer, letter_json, quarantine_json};
 use super::multipart;
 use super::partitions::list_partitions;
-use super::search::{ask, variable};
+use super::search::{computed, variable};
 use crate::app::App;
 use crate::middleware::error::ApiError;
 
@@ -153,8 +153,9 @@ pub(crate) async fn run_retention(State(app): State<Arc<App>>, request: Request)
 pub(crate) async fn partitions(State(app): State<Arc<App>>, request: Request) -> Response {
     answered(app, request, Content::None, |app, call| async move {
         let service = call.params.first("service").map(str::to_owned);
-        ask(&app, |view| async move {
-            list_partitions(&view, service.as_deref()).await
+        let events = app.events()?.clone();
+        computed(&app, async move {
+            list_partitions(&events.view().await?, service.as_deref()).await
         })
         .await
     })

@@ -16,7 +16,7 @@ use crate::middleware::params::Params;
 
 pub(crate) async fn event_types_of(State(app): State<Arc<App>>, request: Request) -> Response {
     answered(app, request, Content::None, |app, call| async move {
-        let registry = app.events()?.registry();
+        let registry = app.all_events()?.registry().await?;
         let answer = event_types(&registry, call.params.first("service"));
         Ok(json_bytes(StatusCode::OK, answer.into_bytes()))
     })
@@ -28,7 +28,7 @@ pub(crate) async fn names(State(app): State<Arc<App>>, request: Request) -> Resp
         let service = variable(&mut call).await?;
         let page = page_of(&call.params)?;
         ask(&app, |view| async move {
-            attribute_names(&view, &service, &page)
+            attribute_names(&*view, &service, &page)
         })
         .await
     })
@@ -43,7 +43,7 @@ async fn list_values(app: Arc<App>, mut call: Call) -> Result<Response, ApiError
     let (service, attribute) = two_variables(&mut call).await?;
     let page = page_of(&call.params)?;
     ask(&app, |view| async move {
-        attribute_values(&view, &service, &attribute, &page).await
+        attribute_values(&*view, &service, &attribute, &page).await
     })
     .await
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! start:  database open ─► Events::open, journal replayed ─► documents applied ─► background task
+//!                                                          └ shards of others named, not read
 //! stop:   listeners closed ─► background task ended ─► cells flushed ─► database closed
 //! ```
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use icecore_event_files::Parquet;
-use icecore_events::{Events, Problem};
+use icecore_events::{AllEvents, Events, Problem};
 use icecore_model::Clock;
 use icecore_storage::Database;
 use tokio::sync::watch;
@@ -40,6 +41,24 @@ pub(crate) async fn open(
     // As with other files that the start names: what is wrong with them is seen at once.
     files.apply(&events).await?;
     Ok((events, Some(files)))
+}
+
+/// The events of this instance and of the others that the settings name.
+pub(crate) fn with_shards(
+    settings: &EventSettings,
+    database: &Database,
+    events: &Events,
+) -> Result<AllEvents, Problem> {
+    let open = |location: &String| {
+        let shard = database.event_shard(location, settings.shard_age_max);
+        shard
+            .map_err(|cause| Problem::new(400, "config.invalid", format!("events.shards: {cause}")))
+    };
+    let mut locations = settings.shards.clone();
+    locations.sort_unstable();
+    locations.dedup();
+    let shards: Result<Vec<_>, Problem> = locations.iter().map(open).collect();
+    AllEvents::new(events.clone(), shards?, settings.partial_answers)
 }
 
 /// The tasks of events.

@@ -81,11 +81,11 @@ async fn ask(app: Arc<App>, request: Request, question: Question) -> Response {
 /// Answers where queries compute.
 async fn computed(app: &Arc<App>, body: Bytes, question: Question) -> Result<String, ApiError> {
     let slot = app.queries.slot(app.queries.longest()).await?;
-    let events = app.events()?.clone();
+    let events = app.all_events()?.clone();
     let answering = async move {
         let _slot = slot;
-        let view = events.view().await?;
-        question(&view, &body).await
+        let cells = events.cells().await?;
+        question(&*cells, &body).await
     };
     Ok(app.queries.on_pool(answering).await??)
 }

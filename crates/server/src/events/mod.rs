@@ -1,7 +1,8 @@
 //! Events over HTTP, and their life within the process.
 //!
 //! ```text
-//! call: body, problem ─► publish, search, metric_query, catalog, admin ─► icecore_events::Events
+//! call: body, problem ─┬► publish, admin ─► icecore_events::Events, of this instance
+//!                      └► search, metric_query, catalog, series ─► AllEvents, of all instances
 //! ```
 //!
 //! Holds always: handlers here know HTTP and nothing of events; `icecore_events` knows nothing of
@@ -22,5 +23,5 @@ pub(crate) mod search;
 pub(crate) mod series;
 mod sql;
 
-pub(crate) use lifecycle::{RunningEvents, open};
+pub(crate) use lifecycle::{RunningEvents, open, with_shards};
 pub(crate) use log_records::LogEnvelopes;

@@ -6,7 +6,7 @@ use axum::extract::{FromRequestParts as _, Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use icecore_events::search::{find_event, query_objql, search_events};
-use icecore_events::{EventsView, Problem};
+use icecore_events::{EventSource, Problem};
 
 use super::call::{Call, Content, answered, json_bytes};
 use crate::app::App;
@@ -15,10 +15,7 @@ use crate::middleware::error::ApiError;
 pub(crate) async fn events(State(app): State<Arc<App>>, request: Request) -> Response {
     answered(app, request, Content::Json, |app, call| async move {
         let body = call.body.clone();
-        ask(&app, |view| async move {
-            search_events(Arc::new(view), &body).await
-        })
-        .await
+        ask(&app, |view| async move { search_events(view, &body).await }).await
     })
     .await
 }
@@ -26,10 +23,7 @@ pub(crate) async fn events(State(app): State<Arc<App>>, request: Request) -> Res
 pub(crate) async fn objql(State(app): State<Arc<App>>, request: Request) -> Response {
     answered(app, request, Content::Json, |app, call| async move {
         let body = call.body.clone();
-        ask(&app, |view| async move {
-            query_objql(Arc::new(view), &body).await
-        })
-        .await
+        ask(&app, |view| async move { query_objql(view, &body).await }).await
     })
     .await
 }
@@ -37,9 +31,10 @@ pub(crate) async fn objql(State(app): State<Arc<App>>, request: Request) -> Resp
 pub(crate) async fn event(State(app): State<Arc<App>>, request: Request) -> Response {
     answered(app, request, Content::None, |app, mut call| async move {
         let (service, id) = two_variables(&mut call).await?;
-        ask(&app, |view| async move {
-            find_event(Arc::new(view), &service, &id).await
-        })
+        ask(
+            &app,
+            |view| async move { find_event(view, &service, &id).await },
+        )
         .await
     })
     .await
@@ -63,17 +58,25 @@ pub(super) async fn two_variables(call: &mut Call) -> Result<(String, String), A
     Ok(variables)
 }
 
-/// Answers with a JSON text, where queries compute.
+/// Answers a question about the events of all instances.
 pub(super) async fn ask<F, Answer>(app: &Arc<App>, question: F) -> Result<Response, ApiError>
 where
-    F: FnOnce(EventsView) -> Answer + Send + 'static,
+    F: FnOnce(Arc<dyn EventSource>) -> Answer + Send + 'static,
     Answer: Future<Output = Result<String, Problem>> + Send + 'static,
 {
+    let events = app.all_events()?.clone();
+    computed(app, async move { question(events.view().await?).await }).await
+}
+
+/// Answers with a JSON text, where queries compute.
+pub(super) async fn computed(
+    app: &Arc<App>,
+    answer: impl Future<Output = Result<String, Problem>> + Send + 'static,
+) -> Result<Response, ApiError> {
     let slot = app.queries.slot(app.queries.longest()).await?;
-    let events = app.events()?.clone();
     let answering = async move {
         let _slot = slot;
-        question(events.view().await?).await
+        answer.await
     };
     let answer = app.queries.on_pool(answering).await??;
     Ok(json_bytes(StatusCode::OK, answer.into_bytes()))

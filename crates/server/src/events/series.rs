@@ -1,7 +1,7 @@
 //! Series of events beside the others, for PromQL and what lists series.
 //!
-//! Holds always: without a registry nothing is asked of events, so that nothing gets slower where
-//! there are none.
+//! Holds always: without a registry, and without other instances that may have one, nothing is
+//! asked of events, so that nothing gets slower where there are none.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ pub(crate) async fn source(app: &App) -> Result<Arc<dyn SeriesSource>, ApiError>
 
 /// A state of all cells; `None` where nothing is registered.
 async fn cells(app: &App) -> Result<Option<Arc<dyn CellSource>>, ApiError> {
-    let events = app.events()?;
-    if events.registry().services.is_empty() {
+    let all = app.all_events()?;
+    if !all.has_shards() && app.events()?.registry().services.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Arc::new(events.view().await?)))
+    Ok(Some(all.cells().await?))
 }
 
 fn view_query(query: &LabelQuery) -> ViewQuery {
@@ -87,12 +87,12 @@ fn join(texts: &mut Vec<String>, more: Vec<String>, limit: Option<usize>) {
 }
 
 /// Adds type and help of metrics of events; what was sent about a name counts more.
-pub(crate) fn add_metadata(
+pub(crate) async fn add_metadata(
     app: &App,
     family: Option<&str>,
     families: &mut Vec<(String, Metadata)>,
 ) -> Result<(), ApiError> {
-    let registry = app.events()?.registry();
+    let registry = app.all_events()?.registry().await?;
     let known: std::collections::HashSet<String> =
         families.iter().map(|(name, _)| name.clone()).collect();
     let more = view_metadata(&registry, family);

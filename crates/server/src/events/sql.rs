@@ -17,8 +17,8 @@ pub(super) async fn query(app: Arc<App>, call: Call) -> Result<Response, ApiErro
 
     let request = SqlRequest::parse(&call.body)?;
     let _slot = app.queries.slot(app.queries.longest()).await?;
-    let view = app.events()?.view().await?;
-    let answer = app.sql()?.query(Arc::new(view), request).await?;
+    let view = app.all_events()?.view().await?;
+    let answer = app.sql()?.query(view, request).await?;
     let content_type = [(header::CONTENT_TYPE, answer.content_type)];
     Ok((content_type, answer.body).into_response())
 }

@@ -174,7 +174,7 @@ pub(crate) async fn metadata(
     params.number("limit_per_metric")?;
     let slot = app.limits.read_slot().await?;
     let mut families = database.metadata(params.first("metric"));
-    add_metadata(&app, params.first("metric"), &mut families)?;
+    add_metadata(&app, params.first("metric"), &mut families).await?;
     families.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     families.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     success(slot, Vec::new(), move |out| write_metadata(out, &families)).await

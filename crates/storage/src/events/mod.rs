@@ -4,6 +4,7 @@
 //! block ─► journal, in the order of all writes ─► durable            replay ─► who makes cells
 //! batch: cells, identities, records, mark ─► one write of SlateDB ─► durable ─► epochs may go
 //! snapshot ─► mark, cells, identities, records        week ─► dropped as a whole
+//! shard of another process ─► followed, and read as a snapshot is
 //! ```
 //!
 //! Holds always:
@@ -18,7 +19,9 @@
 //! (`records`); the journal (`crate::ingest`); files (`crate::slate::event_files`).
 
 mod access;
+mod blocks;
 mod files;
+mod shard;
 mod snapshot;
 mod weeks;
 mod write;
@@ -39,6 +42,8 @@ use crate::error::{Error, Result};
 use crate::ingest::Ingest;
 use access::SegmentAccess;
 use files::FilesOfDatabase;
+
+pub(crate) use shard::OtherShard;
 
 /// The events of an open database.
 pub(crate) struct DatabaseEvents {

@@ -3,8 +3,8 @@
 //! Holds always:
 //! - Marks and cells are of the same moment: what the mark says to be in cells is in them, once.
 //! - What cannot be read is an error that names its key, never a hole.
-//! - While it is there, no file that it reads is deleted, and a week that is dropped waits for it
-//!   for a while.
+//! - While one of the own database is there, no file that it reads is deleted, and a week that is
+//!   dropped waits for it for a while. One of another process may fail when it gets old.
 
 use std::ops::{Bound, Range};
 use std::sync::{Arc, OnceLock};
@@ -17,14 +17,16 @@ use icecore_model::event::{
 use icecore_model::{BoxFuture, CatalogRecord, StoreError};
 use icecore_records::{DecodeError, ParsedKey, event_cell, event_identity, key};
 
-use super::Parts;
 use super::access::Reading;
 use super::weeks::listed_weeks;
 use super::write::{stored_mark, stored_sealed};
+use super::{Parts, blocks};
 use crate::buckets::lease::Lease;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ingest::EVENT_RECORD_KINDS;
 use crate::slate::fetch::join_bounded;
+use crate::slate::follower::FollowedState;
 use crate::slate::read_view::{ScanKind, View};
 
 /// Identities that are looked up at once.
@@ -40,30 +42,61 @@ const FEW_WEEKS: i64 = 4;
 const FEW_CELLS: usize = 64;
 
 pub(super) struct Snapshot {
-    parts: Arc<Parts>,
+    context: Arc<Context>,
     view: View,
     mark: FlushMark,
     sealed: u64,
     /// The weeks that there are of a window, when somebody has asked.
     weeks: [OnceLock<Vec<Week>>; EventWindow::ALL.len()],
-    _lease: Lease,
-    _reading: Reading,
+    source: Source,
+}
+
+/// Whose database it is of, and what keeps it readable.
+enum Source {
+    Own {
+        _lease: Lease,
+        _reading: Reading,
+    },
+    /// Of another process.
+    Followed(Arc<FollowedState>),
 }
 
 impl Snapshot {
-    pub(super) async fn take(parts: &Arc<Parts>) -> Result<Self> {
-        let reading = parts.access.read();
-        let lease = parts.buckets.lease_files();
+    pub(super) async fn take(parts: &Parts) -> Result<Self> {
+        let source = Source::Own {
+            _reading: parts.access.read(),
+            _lease: parts.buckets.lease_files(),
+        };
         let view = parts.context.engine.snapshot()?;
+        Self::of(&parts.context, view, source).await
+    }
+
+    /// A state of the database of another process.
+    pub(super) async fn of_followed(
+        context: &Arc<Context>,
+        state: Arc<FollowedState>,
+    ) -> Result<Self> {
+        let view = state.view();
+        Self::of(context, view, Source::Followed(state)).await
+    }
+
+    async fn of(context: &Arc<Context>, view: View, source: Source) -> Result<Self> {
         Ok(Self {
             mark: stored_mark(&view).await?,
             sealed: stored_sealed(&view).await?,
-            parts: Arc::clone(parts),
+            context: Arc::clone(context),
             view,
             weeks: Default::default(),
-            _lease: lease,
-            _reading: reading,
+            source,
         })
+    }
+
+    /// Prefixes of the segments that there are.
+    fn segments(&self) -> Vec<Bytes> {
+        match &self.source {
+            Source::Own { .. } => self.context.engine.segments(),
+            Source::Followed(state) => state.segments(),
+        }
     }
 
     async fn read_cells(&self, scan: CellScan) -> Result<Vec<StoredCell>> {
@@ -84,7 +117,7 @@ impl Snapshot {
             found.extend(more);
         }
         found.truncate(scan.limit);
-        let pool = &self.parts.context.pool;
+        let pool = &self.context.pool;
         let decode = move || found.iter().map(stored_cell).collect();
         pool.run_small(scan.limit <= FEW_CELLS, decode).await?
     }
@@ -129,8 +162,8 @@ impl Snapshot {
             return starts.map(Week::of).collect();
         }
         let known = &self.weeks[usize::from(window.number()).saturating_sub(1)];
-        let known =
-            known.get_or_init(|| listed_weeks(&self.parts, &key::event_cell_prefix(window)));
+        let prefix = key::event_cell_prefix(window);
+        let known = known.get_or_init(|| listed_weeks(self.segments(), &prefix));
         let within = |week: &&Week| (first..=last).contains(*week);
         known.iter().filter(within).copied().collect()
     }
@@ -238,5 +271,18 @@ impl EventSnapshot for Snapshot {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<CatalogRecord>, StoreError>> {
         Box::pin(async move { Ok(self.read_records(keys, limit).await?) })
+    }
+
+    fn blocks(
+        &self,
+        after: u64,
+        up_to: u64,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<(u64, Bytes)>, StoreError>> {
+        Box::pin(async move {
+            let records = blocks::read_records(&self.view, self.segments(), after, up_to).await?;
+            let decode = move || blocks::decode(&records, after, up_to, bytes_max);
+            Ok(self.context.pool.run(decode).await??)
+        })
     }
 }

@@ -94,7 +94,7 @@ impl Deletion {
 /// The weeks whose segments begin with `prefix` and have records, oldest first.
 pub(super) async fn weeks_with_records(parts: &Parts, prefix: &[u8]) -> Result<Vec<Week>> {
     let engine = &parts.context.engine;
-    let segments = segments_of(parts, prefix);
+    let segments = with_prefix(engine.segments(), prefix);
     // What has been drained is listed for a while, as is what is in a memtable only. Where nothing
     // is drained, files may hold nothing but deletions.
     let in_files: BTreeSet<Bytes> = if parts.context.options.store.compaction {
@@ -113,14 +113,14 @@ pub(super) async fn weeks_with_records(parts: &Parts, prefix: &[u8]) -> Result<V
     Ok(weeks)
 }
 
-/// The weeks whose segments begin with `prefix`, oldest first; some may be empty.
-pub(super) fn listed_weeks(parts: &Parts, prefix: &[u8]) -> Vec<Week> {
-    let segments = segments_of(parts, prefix);
+/// The weeks of the segments that begin with `prefix`, oldest first; some may be empty.
+pub(super) fn listed_weeks(segments: Vec<Bytes>, prefix: &[u8]) -> Vec<Week> {
+    let segments = with_prefix(segments, prefix);
     segments.iter().filter_map(|s| week_of(s)).collect()
 }
 
-fn segments_of(parts: &Parts, prefix: &[u8]) -> Vec<Bytes> {
-    let mut segments = parts.context.engine.segments();
+/// Those of some segments that begin with `prefix`, sorted.
+pub(super) fn with_prefix(mut segments: Vec<Bytes>, prefix: &[u8]) -> Vec<Bytes> {
     segments.retain(|segment| segment.starts_with(prefix));
     segments.sort_unstable();
     segments

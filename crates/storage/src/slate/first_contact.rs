@@ -56,6 +56,19 @@ pub(crate) async fn look(opened: &OpenedStore, options: &StoreOptions) -> Result
     Ok(false)
 }
 
+/// The same for who looks again and again: one request.
+pub(crate) async fn is_there(opened: &OpenedStore, options: &StoreOptions) -> Result<bool> {
+    let prefix = Path::from(format!("{}/manifest", opened.path));
+    let mut listing = opened.store.list(Some(&prefix));
+    match timeout(options.open_timeout, listing.next()).await {
+        Ok(first) => match first.transpose() {
+            Ok(first) => Ok(first.is_some()),
+            Err(cause) => Err(refused(&opened.location, options, &cause)),
+        },
+        Err(_) => Err(silent(&opened.location, options)),
+    }
+}
+
 /// Some object in a part of the database.
 async fn first_below(
     opened: &OpenedStore,

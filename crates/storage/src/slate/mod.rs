@@ -9,6 +9,7 @@
 //!                                  │             ├ garbage: what nothing refers to, at once
 //!                                  │             └ slate_metrics
 //!                                  └──────────► reader (of another process, writes nothing)
+//!                                                  └ follower: the latest state of it, for long
 //! ```
 //!
 //! Holds always:
@@ -27,6 +28,7 @@ pub(crate) mod event_files;
 pub(crate) mod faults;
 pub(crate) mod fetch;
 mod first_contact;
+pub(crate) mod follower;
 pub(crate) mod garbage;
 pub(crate) mod health;
 mod joins;
@@ -45,7 +47,7 @@ mod segment_set;
 pub(crate) mod slate_metrics;
 pub(crate) mod snapshots;
 mod staged_files;
-mod still_clock;
+mod stepped_clock;
 mod tuning;
 mod watch;
 mod worker;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use slatedb::config::{ReadOptions, ScanOptions};
-use slatedb::{Db, DbIterator, DbReader, DbSnapshot};
+use slatedb::{Db, DbIterator, DbReader, DbSnapshot, IterationOrder};
 
 use crate::error::{Error, Result};
 
@@ -73,11 +73,28 @@ impl View {
         range: (Bound<Bytes>, Bound<Bytes>),
         kind: ScanKind,
     ) -> Result<DbIterator> {
-        let options = scan_options(kind);
+        self.scan_with(range, &scan_options(kind)).await
+    }
+
+    /// The same from the last key to the first.
+    pub(crate) async fn scan_backwards(
+        &self,
+        range: (Bound<Bytes>, Bound<Bytes>),
+        kind: ScanKind,
+    ) -> Result<DbIterator> {
+        let options = scan_options(kind).with_order(IterationOrder::Descending);
+        self.scan_with(range, &options).await
+    }
+
+    async fn scan_with(
+        &self,
+        range: (Bound<Bytes>, Bound<Bytes>),
+        options: &ScanOptions,
+    ) -> Result<DbIterator> {
         match self {
-            Self::Live(db) => db.scan_with_options(range, &options).await,
-            Self::Snapshot(snapshot) => snapshot.scan_with_options(range, &options).await,
-            Self::Reader(reader) => reader.scan_with_options(range, &options).await,
+            Self::Live(db) => db.scan_with_options(range, options).await,
+            Self::Snapshot(snapshot) => snapshot.scan_with_options(range, options).await,
+            Self::Reader(reader) => reader.scan_with_options(range, options).await,
         }
         .map_err(Error::store("scanning records"))
     }

@@ -1,21 +1,24 @@
-//! Reads the database of another process and writes nothing, for `inspect` and `check`.
+//! Reads the database of another process and writes nothing, for `inspect`, `check` and shards.
 //!
 //! Holds always:
-//! - All reads of one reader show one state of the database, that of the moment of opening.
+//! - All reads of one reader show one state of the database: that of the moment of opening, or of
+//!   the last [`Reader::step`].
 //! - No object is created, changed or deleted: the reader takes the latest manifest and no
 //!   checkpoint, hence nothing keeps the writer's garbage collector from deleting files that the
 //!   reader is about to read. Such a read fails, [`is_vanished`] recognises it, and the caller
 //!   starts over with a new reader.
-//! - What the writer has acknowledged up to the moment of opening is seen, whether it lies in files
-//!   or still in the WAL.
+//! - What the writer has acknowledged up to that moment is seen, whether it lies in files or still
+//!   in the WAL.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use slatedb::config::DbReaderOptions;
+use slatedb::db_cache::DbCache;
 use slatedb::object_store::{self, ObjectStore};
 use slatedb::{DbReader, DbReaderMode, ErrorKind};
+use slatedb_common::clock::SystemClock;
 
 use super::engine::{block_and_meta_cache, open_error};
 use super::first_contact;
@@ -24,7 +27,7 @@ use super::merge_operator::RecordMergeOperator;
 use super::object_store::{OpenedStore, open_store};
 use super::read_view::View;
 use super::segment_extractor::SegmentExtractor;
-use super::still_clock::StillClock;
+use super::stepped_clock::SteppedClock;
 use super::tuning;
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
@@ -33,6 +36,7 @@ use crate::options::StoreOptions;
 pub(crate) struct Reader {
     reader: Arc<DbReader>,
     location: StoreLocation,
+    clock: Arc<SteppedClock>,
 }
 
 /// Opens a database that exists, without taking it from its writer.
@@ -46,7 +50,8 @@ pub(crate) async fn open_reader(
             format!("there is no database at {}", opened.location).into(),
         ));
     }
-    open_pinned(&opened, options, DbReaderMode::FollowLatest).await
+    let cache = block_and_meta_cache(options);
+    open_pinned(&opened, options, DbReaderMode::FollowLatest, cache).await
 }
 
 /// Opens a reader that shows the state that `mode` says, for as long as it is open.
@@ -54,13 +59,15 @@ pub(super) async fn open_pinned(
     opened: &OpenedStore,
     options: &StoreOptions,
     mode: DbReaderMode,
+    cache: Arc<dyn DbCache>,
 ) -> Result<Reader> {
+    let clock = SteppedClock::new();
     let reader = DbReader::builder(opened.path.clone(), Arc::clone(&opened.store))
         .with_reader_mode(mode)
         .with_merge_operator(Arc::new(RecordMergeOperator))
         .with_segment_extractor(Arc::new(SegmentExtractor))
-        .with_db_cache(block_and_meta_cache(options), 0)
-        .with_system_clock(Arc::new(StillClock::default()))
+        .with_db_cache(cache, 0)
+        .with_system_clock(Arc::clone(&clock) as Arc<dyn SystemClock>)
         .with_options(DbReaderOptions {
             object_store_max_retries: Some(tuning::retries(options)),
             ..DbReaderOptions::default()
@@ -77,10 +84,17 @@ pub(super) async fn open_pinned(
     Ok(Reader {
         reader: Arc::new(reader),
         location: opened.location.clone(),
+        clock,
     })
 }
 
 impl Reader {
+    /// Moves on to the latest state. Nobody may be reading: what is read before and after is of two
+    /// states. What cannot be had of the latest state leaves the one before; the log says so.
+    pub(super) async fn step(&self) {
+        self.clock.step().await;
+    }
+
     pub(crate) fn view(&self) -> View {
         View::Reader(Arc::clone(&self.reader))
     }

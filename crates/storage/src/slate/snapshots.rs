@@ -14,7 +14,7 @@ use slatedb::admin::{Admin, AdminBuilder};
 use slatedb::config::{CheckpointOptions, CheckpointScope};
 use slatedb::{Checkpoint, DbReaderMode};
 
-use super::engine::Engine;
+use super::engine::{Engine, block_and_meta_cache};
 use super::object_store::OpenedStore;
 use super::reader::{Reader, open_pinned};
 use crate::error::{Error, Result};
@@ -100,7 +100,8 @@ pub(crate) async fn open_snapshot(
         ));
     };
     let mode = DbReaderMode::Checkpoint(checkpoint.id);
-    let reader = open_pinned(opened, options, mode).await?;
+    let cache = block_and_meta_cache(options);
+    let reader = open_pinned(opened, options, mode, cache).await?;
     let snapshot = described(checkpoint);
     let snapshot = snapshot.ok_or_else(|| Error::Invalid("a snapshot has a name".into()))?;
     Ok((snapshot, reader))

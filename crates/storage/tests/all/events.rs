@@ -4,6 +4,7 @@ mod batches;
 mod blocks;
 mod files;
 mod model;
+mod shards;
 mod weeks;
 
 use std::ops::Range;
