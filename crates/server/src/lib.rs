@@ -26,6 +26,7 @@ mod reload;
 mod routes;
 mod status;
 mod telemetry;
+mod ui;
 mod write;
 
 pub use clock::{CLOCK_VARIABLE, process_clock};

@@ -373,7 +373,8 @@ impl Process {
         if let Some(url) = url {
             let _ = write!(
                 text,
-                "  ready  {url}/-/ready\n  \
+                "  open   {url}/ui/   (in a browser)\n  \
+                 ready  {url}/-/ready\n  \
                  write  {url}/api/v1/write   (remote_write: [{{url: …}}] in a prometheus.yml)\n  \
                  read   curl '{url}/api/v1/query' -d 'query=up'\n"
             );

@@ -7,7 +7,8 @@
 //!
 //! Holds always:
 //! - Access is checked before anything of the request is read.
-//! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
+//! - Until the database is open everything but `/-/healthy`, the web interface and
+//!   `/api/v1/status/access` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush, a run of maintenance and
 //!   what administrators ask for, which answer when they are done, an export and an import, which
 //!   go on while their client reads or sends and the store keeps up, and a query, which has
@@ -44,6 +45,7 @@ use crate::opentsdb::{export as opentsdb_export, http as opentsdb, import as ope
 use crate::query::{evaluate, expression};
 use crate::read::{exemplars, export, federate, labels, remote_read};
 use crate::status::{health, info, retention, targets};
+use crate::ui;
 use crate::write::{grpc, import, otlp_http, remote_write};
 
 /// A route and its handler.
@@ -165,6 +167,30 @@ pub static ROUTES: [Route; TABLE.len()] = {
 
 const TABLE: &[Endpoint] = &[
     route("/", GET, "this page", || get(health::index)),
+    only(
+        Role::Open,
+        route("/ui", GET, "leads to the web interface", || {
+            get(ui::to_page)
+        }),
+    ),
+    only(
+        Role::Open,
+        route("/ui/", GET, "the web interface", || get(ui::page)),
+    ),
+    only(
+        Role::Open,
+        route("/ui/{*path}", GET, "its files", || get(ui::file)),
+    ),
+    only(
+        Role::Open,
+        route("/graph", GET, "Prometheus' links to a query", || {
+            get(ui::to_query)
+        }),
+    ),
+    only(
+        Role::Open,
+        route("/query", GET, "the same", || get(ui::to_query)),
+    ),
     only(
         Role::Open,
         route("/-/healthy", GET, "whether the process runs", || {
@@ -692,10 +718,13 @@ fn until_done(response: Response, kept: impl Send + 'static) -> Response {
 
 /// Who may send a request.
 fn role_of(route: &Route, request: &Request) -> Role {
-    if route.path.starts_with(opentsdb::PREFIX) {
-        opentsdb::role_of(request.method(), request.uri())
-    } else {
-        route.role
+    match route.path {
+        path if path.starts_with(opentsdb::PREFIX) => {
+            opentsdb::role_of(request.method(), request.uri())
+        }
+        // A browser is only sent on, to a page that asks for a credential in its own way.
+        "/" if ui::wants_page(request.headers()) => Role::Open,
+        _ => route.role,
     }
 }
 
@@ -781,8 +810,9 @@ fn elsewhere(app: &App, route: Option<&Route>, request: &Request) -> Option<Resp
     cleaned.or_else(|| other_method(app, route?, request))
 }
 
-/// The answer to a method that the route does not have. As in Prometheus, only health checks have
-/// `HEAD`: elsewhere it would do all the work and throw it away.
+/// The answer to a method that the route does not have. As in Prometheus, only health checks, and
+/// here the files of the interface, have `HEAD`: elsewhere it would do all the work and throw it
+/// away.
 fn other_method(app: &App, route: &Route, request: &Request) -> Option<Response> {
     let method = request.method();
     if route.methods == ANY {

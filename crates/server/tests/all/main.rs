@@ -40,4 +40,5 @@ mod scraper;
 mod served;
 mod status;
 mod tls_client;
+mod ui;
 mod writing;
