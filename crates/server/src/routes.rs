@@ -44,7 +44,7 @@ use crate::middleware::{body, compress, origins, redirect};
 use crate::opentsdb::{export as opentsdb_export, http as opentsdb, import as opentsdb_import};
 use crate::query::{evaluate, expression};
 use crate::read::{exemplars, export, federate, labels, remote_read};
-use crate::status::{health, info, retention, targets};
+use crate::status::{access, buckets, features, health, info, retention, targets};
 use crate::ui;
 use crate::write::{grpc, import, otlp_http, remote_write};
 
@@ -575,6 +575,24 @@ const TABLE: &[Endpoint] = &[
         "what coarsening is doing",
         || get(maintenance::status),
     ),
+    only(
+        Role::Open,
+        route(
+            "/api/v1/status/access",
+            GET,
+            "whether a credential is needed, and what this one allows",
+            || get(access::status),
+        ),
+    ),
+    route(
+        "/api/v1/status/buckets",
+        GET,
+        "what is stored where",
+        || get(buckets::status),
+    ),
+    route("/api/v1/status/features", GET, "what is in use", || {
+        get(features::status)
+    }),
     route(
         "/api/v1/status/retention",
         GET,
@@ -682,6 +700,7 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     let in_api = request.uri().path().starts_with("/api/");
     let origin = in_api.then(|| origins::origin_of(&request)).flatten();
     let encoding = compress::wanted(&request);
+    let from_ui = ui::is_from_ui(request.headers());
     let mut response = if in_api && request.method() == Method::OPTIONS {
         // No credential is required: browsers send none.
         let known = route.and_then(|route| other_method(&app, route, &request));
@@ -691,6 +710,9 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
         let answering = check_access(&app, route, request, next);
         answer(&app, route, &uri, answering).await
     };
+    if from_ui {
+        response.headers_mut().remove(header::WWW_AUTHENTICATE);
+    }
     app.access.add_headers(response.headers_mut());
     if let Some(origin) = origin {
         let config = app.config();

@@ -63,6 +63,13 @@ pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
         .any(|value| value.contains("text/html"))
 }
 
+/// Whether a request is one of the interface's own. A browser that is told how to authenticate
+/// would ask for a password itself, in front of the page, which asks for one, too.
+pub(crate) fn is_from_ui(headers: &HeaderMap) -> bool {
+    let sender = headers.get("x-requested-with");
+    sender.is_some_and(|sender| sender == "icecore-ui")
+}
+
 /// Answers with another place, below the one that was asked for.
 pub(crate) fn redirect(place: &str) -> Response {
     match HeaderValue::from_str(place) {

@@ -39,7 +39,9 @@ use crate::metrics::Metrics;
 use crate::options::{Limits, Options};
 use crate::pause::Pauses;
 use crate::pool::Pool;
-use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, Reader, SelectStream, SeriesList};
+use crate::read::{
+    self, BucketFigures, Cardinality, ExemplarQuery, LabelQuery, Reader, SelectStream, SeriesList,
+};
 use crate::retention::Retention;
 use crate::slate::engine::{Closed, Engine};
 use crate::slate::health::StoreFigures;
@@ -281,6 +283,13 @@ impl Database {
     /// Rankings of the series that match, in head and buckets.
     pub async fn cardinality(&self, query: &LabelQuery, limit: usize) -> Result<Cardinality> {
         read::cardinality(&self.reader, query, limit).await
+    }
+
+    /// Every bucket with what is known of it, the one that is being made included; oldest first.
+    pub async fn bucket_figures(&self) -> Result<Vec<BucketFigures>> {
+        let job = self.maintenance.jobs.running();
+        let building = job.map(|job| job.start_ms..job.end_ms);
+        read::bucket_figures(&self.reader, building).await
     }
 
     /// Metadata of metric families, by name; of one family when it is given.

@@ -298,6 +298,12 @@ impl Engine {
 }
 
 impl Events {
+    /// Whether there are events of unknown services and types.
+    pub async fn has_quarantined(&self) -> bool {
+        let lists = self.engine.lists.lock().await;
+        !lists.quarantine.numbers.is_empty()
+    }
+
     /// Events of unknown services and types, newest first.
     pub async fn quarantine(&self) -> Result<Vec<QuarantineEntry>, Problem> {
         let records = self

@@ -1,5 +1,8 @@
 //! Routes that say how the process is: health, metrics, targets, what it runs with.
 
+pub(crate) mod access;
+pub(crate) mod buckets;
+pub(crate) mod features;
 pub(crate) mod health;
 pub(crate) mod info;
 pub(crate) mod metrics;

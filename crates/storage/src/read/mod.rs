@@ -15,6 +15,7 @@
 //! - Label sets are resolved once per selection and shared across buckets.
 
 mod assemble;
+mod bucket_figures;
 mod catalog;
 mod chunks;
 mod coarse;
@@ -35,6 +36,8 @@ mod statistics;
 mod unite;
 mod windows;
 
+pub(crate) use bucket_figures::bucket_figures;
+pub use bucket_figures::{BucketFigures, BucketRole};
 pub(crate) use catalog::catalog_records;
 pub use exemplars::ExemplarQuery;
 pub(crate) use exemplars::exemplars;
