@@ -246,7 +246,8 @@ impl Process {
             }
         };
         let clock = Arc::clone(self.app.clock());
-        let tsd = opentsdb::open(self.tsd_config.clone(), &database, clock).await;
+        let usage = Arc::clone(&self.app.usage);
+        let tsd = opentsdb::open(self.tsd_config.clone(), &database, clock, usage).await;
         match tsd {
             Ok(tsd) => self.app.set_opentsdb(tsd),
             Err(cause) => {

@@ -44,7 +44,7 @@ use crate::middleware::{body, compress, origins, redirect};
 use crate::opentsdb::{export as opentsdb_export, http as opentsdb, import as opentsdb_import};
 use crate::query::{evaluate, expression};
 use crate::read::{exemplars, export, federate, labels, remote_read};
-use crate::status::{access, buckets, features, health, info, retention, targets};
+use crate::status::{access, buckets, features, health, info, metric_names, retention, targets};
 use crate::ui;
 use crate::write::{grpc, import, otlp_http, remote_write};
 
@@ -568,6 +568,18 @@ const TABLE: &[Endpoint] = &[
         GET,
         "which program this is",
         || get(info::build_info),
+    ),
+    route(
+        "/api/v1/status/metric_names",
+        GET,
+        "metrics by name, page by page",
+        || get(metric_names::metric_names),
+    ),
+    route(
+        "/api/v1/status/query_usage",
+        GET,
+        "which metrics queries ask for",
+        || get(metric_names::query_usage),
     ),
     route(
         "/api/v1/status/maintenance",

@@ -5,6 +5,7 @@ pub(crate) mod buckets;
 pub(crate) mod features;
 pub(crate) mod health;
 pub(crate) mod info;
+pub(crate) mod metric_names;
 pub(crate) mod metrics;
 pub(crate) mod retention;
 pub(crate) mod targets;

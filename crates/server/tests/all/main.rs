@@ -20,6 +20,7 @@ mod federate;
 mod importing;
 mod lifecycle;
 mod maintenance;
+mod metric_names;
 mod opentsdb;
 mod opentsdb_rolled;
 mod otlp;

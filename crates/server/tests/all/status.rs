@@ -191,3 +191,45 @@ async fn buckets_are_on_a_line_of_time() {
     assert_eq!(stored["head"]["minTime"], Value::Null);
     served.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tsdb_looks_at_one_label() {
+    let served = TestServer::start(&[]).await;
+    served
+        .write(&Payload::v1(&[
+            series("cpu", &[("host", "a"), ("mode", "idle")], &[(T0, 1.0)]),
+            series("cpu", &[("host", "b"), ("mode", "idle")], &[(T0, 1.0)]),
+            series("up", &[("host", "a")], &[(T0, 1.0)]),
+            series("one", &[], &[(T0, 1.0)]),
+        ]))
+        .await;
+    let path = "/api/v1/status/tsdb";
+    let counts = |names: &[(&str, u64)]| -> Value {
+        let list = names.iter().map(|(n, v)| json!({"name": n, "value": v}));
+        list.collect()
+    };
+    let start = (T0 / 1000).to_string();
+    // From the index of the head, and from the labels of series.
+    for narrowed in [None, Some(("start", start.as_str()))] {
+        let ask = async |focus| {
+            let params: Vec<_> = narrowed
+                .into_iter()
+                .chain([("focusLabel", focus)])
+                .collect();
+            served.read(path, &params).await.data()
+        };
+        let by_host = ask("host").await;
+        let values = counts(&[("a", 2), ("b", 1)]);
+        assert_eq!(by_host["seriesCountByFocusLabelValue"], values);
+        let metrics = counts(&[("cpu", 2), ("up", 1)]);
+        assert_eq!(by_host["metricsByFocusLabel"], metrics);
+        let by_mode = ask("mode").await;
+        assert_eq!(by_mode["metricsByFocusLabel"], counts(&[("cpu", 2)]));
+        let by_none = ask("none").await;
+        assert_eq!(by_none["seriesCountByFocusLabelValue"], json!([]));
+        assert_eq!(by_none["metricsByFocusLabel"], json!([]));
+    }
+    let plain = served.read(path, &[]).await.data();
+    assert!(plain.get("metricsByFocusLabel").is_none());
+    served.stop().await.unwrap();
+}

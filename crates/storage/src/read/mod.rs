@@ -46,8 +46,8 @@ pub(crate) use labels::{label_names, label_values, series};
 pub(crate) use postings::{BucketView, resolve};
 pub(crate) use resolve::{bucket_meta_of, views_of};
 pub(crate) use select::SelectStream;
-pub use statistics::{Cardinality, NamedCount};
-pub(crate) use statistics::{cardinality, head_cardinality};
+pub use statistics::{Cardinality, FocusCounts, NamedCount, Ranking};
+pub(crate) use statistics::{cardinality, head_cardinality, head_metrics};
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
