@@ -41,7 +41,9 @@ use crate::events::{admin as event_admin, catalog, metric_query, publish, search
 use crate::middleware::error::ApiError;
 use crate::middleware::route::{Route, TimeLimit};
 use crate::middleware::{body, compress, origins, redirect};
-use crate::opentsdb::{export as opentsdb_export, http as opentsdb, import as opentsdb_import};
+use crate::opentsdb::{
+    export as opentsdb_export, http as opentsdb, import as opentsdb_import, translate,
+};
 use crate::query::{evaluate, expression};
 use crate::read::{exemplars, export, federate, labels, remote_read};
 use crate::status::{access, buckets, features, health, info, metric_names, retention, targets};
@@ -512,6 +514,12 @@ const TABLE: &[Endpoint] = &[
         GET_POST,
         "samples as OpenTSDB's text format or cells",
         || get(opentsdb_export::export).post(opentsdb_export::export),
+    ),
+    route(
+        "/api/v1/opentsdb/translate",
+        GET_POST,
+        "queries of OpenTSDB as PromQL",
+        || get(translate::translate).post(translate::translate),
     ),
     query("/api/v1/query", "a PromQL query at one time", || {
         get(evaluate::instant).post(evaluate::instant)

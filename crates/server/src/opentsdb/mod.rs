@@ -6,6 +6,7 @@ pub(crate) mod http;
 pub(crate) mod import;
 mod tables;
 mod telnet;
+pub(crate) mod translate;
 
 pub(crate) use telnet::Telnet;
 
