@@ -367,7 +367,8 @@ impl Process {
         let retention = retention_line(self.config.retention.as_ref());
         if self.config.log.format == LogFormat::Json {
             let url = url.unwrap_or_default();
-            info!(version, location, url, retention, "icecore");
+            let ui = format!("{url}/ui/");
+            info!(version, location, url, ui, retention, "icecore");
             return;
         }
         let mut text = format!("icecore {version}\n  data   {location}\n  keep   {retention}\n");

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use icecore_model::{MAX_TIMESTAMP_MS, METRIC_NAME, MemoryBudget};
 use icecore_storage::{Database, LabelQuery};
 use parking_lot::RwLock;
+use tracing::debug;
 
 /// Names that are kept: the first ones in order. More are found by a search in PromQL.
 const NAMES_MAX: usize = 200_000;
@@ -43,11 +44,14 @@ impl StoredNames {
         match known {
             Some(known) if known.read.elapsed() < FRESH_FOR => Ok(known.names),
             Some(known) => {
-                let (names, database) = (Arc::clone(self), database.clone());
-                tokio::spawn(async move {
-                    // What went wrong is told by requests that need it; the old names go on.
-                    let _ = names.read(&database, memory).await;
-                });
+                if self.reading.try_lock().is_ok() {
+                    let (names, database) = (Arc::clone(self), database.clone());
+                    tokio::spawn(async move {
+                        if let Err(cause) = names.read(&database, memory).await {
+                            debug!(%cause, "cannot read the names of metrics: the old ones go on");
+                        }
+                    });
+                }
                 Ok(known.names)
             }
             None => self.read(database, memory).await,

@@ -22,9 +22,6 @@ use parking_lot::Mutex;
 /// Names that are remembered: as many as a large installation has, in about 10 MB.
 const NAMES_MAX: usize = 100_000;
 
-/// Of these, how many go when there are too many, so that looking for the oldest ones is rare.
-const FORGOTTEN_AT_ONCE: usize = NAMES_MAX / 10;
-
 /// Longer names are not remembered.
 const NAME_BYTES_MAX: usize = 1024;
 
@@ -109,7 +106,8 @@ impl Counts {
         self.turn += 1;
         if !self.by_name.contains_key(name) {
             if self.by_name.len() >= names_max {
-                self.forget(FORGOTTEN_AT_ONCE.min(names_max.div_ceil(10)));
+                // Many at once, so that looking for the oldest ones is rare.
+                self.forget(names_max.div_ceil(10));
             }
             let entry = Entry {
                 usage: Usage::default(),
@@ -124,15 +122,13 @@ impl Counts {
         }
     }
 
-    /// Forgets those that were asked for least recently.
+    /// Forgets so many, those that were asked for least recently.
     fn forget(&mut self, count: usize) {
         let mut turns: Vec<u64> = self.by_name.values().map(|entry| entry.turn).collect();
-        let last = count.min(turns.len()).saturating_sub(1);
-        if last < turns.len() {
+        if (1..=turns.len()).contains(&count) {
             // No two have the same turn.
-            let (_, oldest_kept_after, _) = turns.select_nth_unstable(last);
-            let after = *oldest_kept_after;
-            self.by_name.retain(|_, entry| entry.turn > after);
+            let last_forgotten = *turns.select_nth_unstable(count - 1).1;
+            self.by_name.retain(|_, entry| entry.turn > last_forgotten);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! `/api/v1/status/access`: whether a credential is needed, and what the one of this request allows.
+//! `/api/v1/status/access`: whether a credential is needed, and what that of this request allows.
 //!
-//! Holds always: it is answered without a credential and before the database is open, so that a page
-//! can ask for one first. A wrong credential is refused as everywhere.
+//! Holds always: it is answered without a credential and before the database is open, so that a
+//! page can ask for one first. A wrong credential is refused as everywhere.
 
 use std::sync::Arc;
 
