@@ -174,6 +174,13 @@ impl Credentials {
         self.users.is_empty() && self.tokens.is_empty() && self.certificates.is_empty()
     }
 
+    /// The forms of `Authorization` that somebody could be let in by.
+    pub(crate) fn schemes(&self) -> Vec<&'static str> {
+        let basic = (!self.users.is_empty()).then_some("basic");
+        let bearer = (!self.tokens.is_empty()).then_some("bearer");
+        basic.into_iter().chain(bearer).collect()
+    }
+
     /// What the sender of this request may do. A header that is there must be right, whatever the
     /// certificate allows: somebody believes in it.
     pub(crate) async fn roles_of(
@@ -277,6 +284,14 @@ impl Credentials {
             (None, _) => {}
         }
         roles.ok_or(AuthError::Wrong)
+    }
+}
+
+/// The user that a header names; `None` where it has a token, or cannot be read.
+pub(crate) fn user_in(header: &HeaderValue) -> Option<String> {
+    match parse_header(header) {
+        Ok(AuthHeader::Basic { user, .. }) => Some(user),
+        Ok(AuthHeader::Bearer(_)) | Err(_) => None,
     }
 }
 

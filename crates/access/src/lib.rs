@@ -17,6 +17,7 @@ mod certificate;
 mod credentials;
 mod file;
 mod files;
+mod identity;
 mod load;
 mod metrics;
 mod rate;
@@ -40,6 +41,7 @@ use tracing::{info, warn};
 pub use self::certificate::PeerCertificate;
 use self::credentials::{Credentials, HashingPool};
 use self::files::{Files, Stamp, stamp};
+pub use self::identity::Identity;
 use self::load::load;
 pub use self::metrics::AccessMetrics;
 use self::rate::RateLimiter;
@@ -79,12 +81,7 @@ impl fmt::Display for AuthError {
             Self::Wrong => f.write_str("the credential is not known"),
             Self::Malformed(reason) => write!(f, "the credential cannot be read: {reason}"),
             Self::Forbidden(role) => {
-                let role = match role {
-                    Role::Open => "open",
-                    Role::Read => "read",
-                    Role::Write => "write",
-                    Role::Admin => "admin",
-                };
+                let role = role.word();
                 write!(f, "the credential does not have the role {role}")
             }
             Self::Busy => f.write_str("too many passwords are being checked: try again"),

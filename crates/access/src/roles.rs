@@ -3,11 +3,23 @@
 /// What a credential allows. Each role stands for itself; `Admin` allows everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// No credential needed: health checks.
+    /// No credential needed: health checks, and what holds no data.
     Open,
     Read,
     Write,
     Admin,
+}
+
+impl Role {
+    /// As it is written in the file and in answers.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
 }
 
 /// What a credential allows: any of reading, writing and administration.

@@ -74,6 +74,13 @@ impl Tsd {
         (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms))
     }
 
+    /// Whether anything was given a UID.
+    pub fn has_uids(&self) -> bool {
+        UidKind::ALL
+            .iter()
+            .any(|kind| self.uids.read(*kind).len() > 0)
+    }
+
     /// Bytes of the UIDs of metrics, tag keys and tag values.
     pub fn uid_widths(&self) -> [usize; 3] {
         self.config.uid_widths

@@ -20,12 +20,17 @@ use crate::middleware::error::ApiError;
 use crate::middleware::limits::Limits;
 use crate::middleware::route::Route;
 use crate::queries::Queries;
+use crate::stored_names::StoredNames;
+use crate::usage::QueryUsage;
 
 /// What every handler shares.
 pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) metrics: HttpMetrics,
     pub(crate) queries: Queries,
+    /// Which metrics queries ask for.
+    pub(crate) usage: Arc<QueryUsage>,
+    pub(crate) stored_names: Arc<StoredNames>,
     pub(crate) access: Arc<Access>,
     /// One reload at a time.
     pub(crate) reloading: tokio::sync::Mutex<()>,
@@ -56,6 +61,8 @@ impl App {
             routes,
             metrics: HttpMetrics::default(),
             queries: Queries::new(config.query.clone())?,
+            usage: Arc::new(QueryUsage::new(clock.now_ms())),
+            stored_names: Arc::default(),
             started: ProcessInfo::new(clock.now_ms()),
             reloading: tokio::sync::Mutex::default(),
             config: RwLock::new(Arc::new(config.clone())),

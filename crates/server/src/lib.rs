@@ -25,7 +25,10 @@ mod read;
 mod reload;
 mod routes;
 mod status;
+mod stored_names;
 mod telemetry;
+mod ui;
+mod usage;
 mod write;
 
 pub use clock::{CLOCK_VARIABLE, process_clock};

@@ -246,7 +246,8 @@ impl Process {
             }
         };
         let clock = Arc::clone(self.app.clock());
-        let tsd = opentsdb::open(self.tsd_config.clone(), &database, clock).await;
+        let usage = Arc::clone(&self.app.usage);
+        let tsd = opentsdb::open(self.tsd_config.clone(), &database, clock, usage).await;
         match tsd {
             Ok(tsd) => self.app.set_opentsdb(tsd),
             Err(cause) => {
@@ -371,14 +372,16 @@ impl Process {
         let retention = retention_line(self.config.retention.as_ref());
         if self.config.log.format == LogFormat::Json {
             let url = url.unwrap_or_default();
-            info!(version, location, url, retention, "icecore");
+            let ui = format!("{url}/ui/");
+            info!(version, location, url, ui, retention, "icecore");
             return;
         }
         let mut text = format!("icecore {version}\n  data   {location}\n  keep   {retention}\n");
         if let Some(url) = url {
             let _ = write!(
                 text,
-                "  ready  {url}/-/ready\n  \
+                "  open   {url}/ui/   (in a browser)\n  \
+                 ready  {url}/-/ready\n  \
                  write  {url}/api/v1/write   (remote_write: [{{url: …}}] in a prometheus.yml)\n  \
                  read   curl '{url}/api/v1/query' -d 'query=up'\n"
             );

@@ -7,7 +7,8 @@
 //!
 //! Holds always:
 //! - Access is checked before anything of the request is read.
-//! - Until the database is open everything but `/-/healthy` answers 503 with `Retry-After`.
+//! - Until the database is open everything but `/-/healthy`, the web interface and
+//!   `/api/v1/status/access` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush, a run of maintenance and
 //!   what administrators ask for, which answer when they are done, an export and an import, which
 //!   go on while their client reads or sends and the store keeps up, and a query, which has
@@ -40,10 +41,13 @@ use crate::events::{admin as event_admin, catalog, metric_query, publish, search
 use crate::middleware::error::ApiError;
 use crate::middleware::route::{Route, TimeLimit};
 use crate::middleware::{body, compress, origins, redirect};
-use crate::opentsdb::{export as opentsdb_export, http as opentsdb, import as opentsdb_import};
+use crate::opentsdb::{
+    export as opentsdb_export, http as opentsdb, import as opentsdb_import, translate,
+};
 use crate::query::{evaluate, expression};
 use crate::read::{exemplars, export, federate, labels, remote_read};
-use crate::status::{health, info, retention, targets};
+use crate::status::{access, buckets, features, health, info, metric_names, retention, targets};
+use crate::ui;
 use crate::write::{grpc, import, otlp_http, remote_write};
 
 /// A route and its handler.
@@ -165,6 +169,30 @@ pub static ROUTES: [Route; TABLE.len()] = {
 
 const TABLE: &[Endpoint] = &[
     route("/", GET, "this page", || get(health::index)),
+    only(
+        Role::Open,
+        route("/ui", GET, "leads to the web interface", || {
+            get(ui::to_page)
+        }),
+    ),
+    only(
+        Role::Open,
+        route("/ui/", GET, "the web interface", || get(ui::page)),
+    ),
+    only(
+        Role::Open,
+        route("/ui/{*path}", GET, "its files", || get(ui::file)),
+    ),
+    only(
+        Role::Open,
+        route("/graph", GET, "Prometheus' links to a query", || {
+            get(ui::to_query)
+        }),
+    ),
+    only(
+        Role::Open,
+        route("/query", GET, "the same", || get(ui::to_query)),
+    ),
     only(
         Role::Open,
         route("/-/healthy", GET, "whether the process runs", || {
@@ -487,6 +515,12 @@ const TABLE: &[Endpoint] = &[
         "samples as OpenTSDB's text format or cells",
         || get(opentsdb_export::export).post(opentsdb_export::export),
     ),
+    route(
+        "/api/v1/opentsdb/translate",
+        GET_POST,
+        "queries of OpenTSDB as PromQL",
+        || get(translate::translate).post(translate::translate),
+    ),
     query("/api/v1/query", "a PromQL query at one time", || {
         get(evaluate::instant).post(evaluate::instant)
     }),
@@ -544,11 +578,41 @@ const TABLE: &[Endpoint] = &[
         || get(info::build_info),
     ),
     route(
+        "/api/v1/status/metric_names",
+        GET,
+        "metrics by name, page by page",
+        || get(metric_names::metric_names),
+    ),
+    route(
+        "/api/v1/status/query_usage",
+        GET,
+        "which metrics queries ask for",
+        || get(metric_names::query_usage),
+    ),
+    route(
         "/api/v1/status/maintenance",
         GET,
         "what coarsening is doing",
         || get(maintenance::status),
     ),
+    only(
+        Role::Open,
+        route(
+            "/api/v1/status/access",
+            GET,
+            "whether a credential is needed, and what this one allows",
+            || get(access::status),
+        ),
+    ),
+    route(
+        "/api/v1/status/buckets",
+        GET,
+        "what is stored where",
+        || get(buckets::status),
+    ),
+    route("/api/v1/status/features", GET, "what is in use", || {
+        get(features::status)
+    }),
     route(
         "/api/v1/status/retention",
         GET,
@@ -656,6 +720,7 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     let in_api = request.uri().path().starts_with("/api/");
     let origin = in_api.then(|| origins::origin_of(&request)).flatten();
     let encoding = compress::wanted(&request);
+    let from_ui = ui::is_from_ui(request.headers());
     let mut response = if in_api && request.method() == Method::OPTIONS {
         // No credential is required: browsers send none.
         let known = route.and_then(|route| other_method(&app, route, &request));
@@ -665,6 +730,9 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
         let answering = check_access(&app, route, request, next);
         answer(&app, route, &uri, answering).await
     };
+    if from_ui {
+        response.headers_mut().remove(header::WWW_AUTHENTICATE);
+    }
     app.access.add_headers(response.headers_mut());
     if let Some(origin) = origin {
         let config = app.config();
@@ -692,10 +760,13 @@ fn until_done(response: Response, kept: impl Send + 'static) -> Response {
 
 /// Who may send a request.
 fn role_of(route: &Route, request: &Request) -> Role {
-    if route.path.starts_with(opentsdb::PREFIX) {
-        opentsdb::role_of(request.method(), request.uri())
-    } else {
-        route.role
+    match route.path {
+        path if path.starts_with(opentsdb::PREFIX) => {
+            opentsdb::role_of(request.method(), request.uri())
+        }
+        // A browser is only sent on, to a page that asks for a credential in its own way.
+        "/" if ui::wants_page(request.headers()) => Role::Open,
+        _ => route.role,
     }
 }
 
@@ -781,8 +852,9 @@ fn elsewhere(app: &App, route: Option<&Route>, request: &Request) -> Option<Resp
     cleaned.or_else(|| other_method(app, route?, request))
 }
 
-/// The answer to a method that the route does not have. As in Prometheus, only health checks have
-/// `HEAD`: elsewhere it would do all the work and throw it away.
+/// The answer to a method that the route does not have. As in Prometheus, only health checks, and
+/// here the files of the interface, have `HEAD`: elsewhere it would do all the work and throw it
+/// away.
 fn other_method(app: &App, route: &Route, request: &Request) -> Option<Response> {
     let method = request.method();
     if route.methods == ANY {

@@ -31,7 +31,7 @@ use crate::context::{Context, Stop};
 use crate::error::{Error, Result, WriteError};
 use crate::events::{DatabaseEvents, OtherShard};
 use crate::ingest::flush::QuarantinedHour;
-use crate::ingest::head::WriteBatch;
+use crate::ingest::head::{WriteBatch, families_of};
 use crate::ingest::journal::{Durable, summarize_epochs};
 use crate::ingest::{self, Ingest};
 use crate::maintenance::{self, Deletion, Maintenance, MaintenanceReport, MaintenanceStatus};
@@ -39,7 +39,10 @@ use crate::metrics::Metrics;
 use crate::options::{Limits, Options};
 use crate::pause::Pauses;
 use crate::pool::Pool;
-use crate::read::{self, Cardinality, ExemplarQuery, LabelQuery, Reader, SelectStream, SeriesList};
+use crate::read::{
+    self, BucketFigures, Cardinality, ExemplarQuery, LabelQuery, NamedCount, Ranking, Reader,
+    SelectStream, SeriesList,
+};
 use crate::retention::Retention;
 use crate::slate::engine::{Closed, Engine};
 use crate::slate::health::StoreFigures;
@@ -274,13 +277,38 @@ impl Database {
     }
 
     /// Rankings of the series in the head.
-    pub async fn head_cardinality(&self, limit: usize) -> Result<Cardinality> {
-        read::head_cardinality(&self.reader, limit).await
+    pub async fn head_cardinality(&self, ranking: Ranking) -> Result<Cardinality> {
+        read::head_cardinality(&self.reader, ranking).await
     }
 
     /// Rankings of the series that match, in head and buckets.
-    pub async fn cardinality(&self, query: &LabelQuery, limit: usize) -> Result<Cardinality> {
-        read::cardinality(&self.reader, query, limit).await
+    pub async fn cardinality(&self, query: &LabelQuery, ranking: Ranking) -> Result<Cardinality> {
+        read::cardinality(&self.reader, query, ranking).await
+    }
+
+    /// The metrics in the head whose names are wanted, each with its series, in no order.
+    pub async fn head_metrics(
+        &self,
+        wanted: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Result<Vec<NamedCount>> {
+        read::head_metrics(&self.reader, wanted).await
+    }
+
+    /// Every bucket with what is known of it, the one that is being made included; oldest first.
+    pub async fn bucket_figures(&self) -> Result<Vec<BucketFigures>> {
+        read::bucket_figures(&self.reader, self.maintenance.under_way()).await
+    }
+
+    /// What was said of metrics, in their order: each by the likeliest family that it may be of.
+    pub fn metric_metadata<'n>(
+        &self,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Vec<Option<Metadata>> {
+        let known = self.ingest.head().metadata.read();
+        let said = |name| families_of(name).find_map(|family| known.get(family));
+        names
+            .map(|name| said(name).map(|known| known.metadata.clone()))
+            .collect()
     }
 
     /// Metadata of metric families, by name; of one family when it is given.

@@ -50,7 +50,10 @@ pub use options::{
     Compression, HeadOptions, JournalOptions, Limits, MaintenanceOptions, Options, ReadOptions,
     StoreOptions,
 };
-pub use read::{Cardinality, ExemplarQuery, LabelQuery, NamedCount, SeriesList};
+pub use read::{
+    BucketFigures, BucketRole, Cardinality, ExemplarQuery, FocusCounts, LabelQuery, NamedCount,
+    Ranking, SeriesList,
+};
 pub use restore::{Restore, RestoreProgress, RestoreReport, restore};
 pub use slate::health::{StoreFigures, StoreOperation};
 pub use slate::slate_metrics::{SlateMetric, SlateMetricValue};

@@ -61,6 +61,10 @@ impl Entries {
         })
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
     /// The changes that add entries and remove the oldest beyond a limit.
     pub(super) fn add(&mut self, values: Vec<Vec<u8>>, limit: usize) -> Vec<CatalogChange> {
         let mut changes = Vec::new();

@@ -237,6 +237,11 @@ impl Engine {
 }
 
 impl Events {
+    /// Whether there are events of unknown services and types.
+    pub async fn has_quarantined(&self) -> bool {
+        !self.engine.lists.lock().await.quarantine.is_empty()
+    }
+
     /// Events of unknown services and types, newest first: those with smaller numbers than `below`.
     pub async fn quarantine(
         &self,

@@ -54,31 +54,43 @@ pub(crate) fn wanted(request: &Request) -> Option<Encoding> {
     preferred(request.headers())
 }
 
+/// Whether a client takes what was compressed before it asked.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    accepted(headers).any(|(encoding, _)| encoding == Encoding::Gzip)
+}
+
 fn preferred(headers: &HeaderMap) -> Option<Encoding> {
-    let mut best: Option<(f32, Encoding)> = None;
-    let given = headers.get_all(header::ACCEPT_ENCODING).iter();
-    for choice in given
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-    {
-        let (name, weight) = match choice.split_once(';') {
-            Some((name, parameter)) => (name, weight_of(parameter)),
-            None => (choice, 1.0),
-        };
-        let encoding = match name.trim().to_ascii_lowercase().as_str() {
-            "zstd" => Encoding::Zstd,
-            "gzip" | "x-gzip" | "*" => Encoding::Gzip,
-            _ => continue,
-        };
+    let mut best: Option<(Encoding, f32)> = None;
+    for (encoding, weight) in accepted(headers) {
         // Of two that are welcome alike, zstd is smaller and faster.
-        let better = best.is_none_or(|(other_weight, other)| {
+        let better = best.is_none_or(|(other, other_weight)| {
             weight > other_weight || (weight == other_weight && other == Encoding::Gzip)
         });
-        if weight > 0.0 && better {
-            best = Some((weight, encoding));
+        if better {
+            best = Some((encoding, weight));
         }
     }
-    best.map(|(_, encoding)| encoding)
+    best.map(|(encoding, _)| encoding)
+}
+
+/// The forms that a client understands, each with how welcome it is.
+fn accepted(headers: &HeaderMap) -> impl Iterator<Item = (Encoding, f32)> {
+    let given = headers.get_all(header::ACCEPT_ENCODING).iter();
+    given
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|choice| {
+            let (name, weight) = match choice.split_once(';') {
+                Some((name, parameter)) => (name, weight_of(parameter)),
+                None => (choice, 1.0),
+            };
+            let encoding = match name.trim().to_ascii_lowercase().as_str() {
+                "zstd" => Encoding::Zstd,
+                "gzip" | "x-gzip" | "*" => Encoding::Gzip,
+                _ => return None,
+            };
+            (weight > 0.0).then_some((encoding, weight))
+        })
 }
 
 /// The weight in `q=0.5`; what cannot be read is taken for a full one.
@@ -93,7 +105,10 @@ pub(crate) async fn compressed(mut response: Response, encoding: Option<Encoding
         return response;
     }
     let vary = HeaderValue::from_static("Accept-Encoding");
-    response.headers_mut().append(header::VARY, vary);
+    let headers = response.headers_mut();
+    if !headers.get_all(header::VARY).iter().any(|it| *it == vary) {
+        headers.append(header::VARY, vary);
+    }
     let Some(encoding) = encoding else {
         return response;
     };
@@ -266,6 +281,23 @@ mod tests {
             assert_eq!(preferred_of(accepted), encoding, "{accepted}");
         }
         assert_eq!(preferred(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn gzip_need_not_be_the_best_choice() {
+        for (accepted, accepts) in [
+            ("gzip, deflate, br, zstd", true),
+            ("zstd, gzip;q=0.1", true),
+            ("*", true),
+            ("zstd", false),
+            ("zstd, gzip;q=0", false),
+            ("identity", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            let value = HeaderValue::from_static(accepted);
+            headers.insert(header::ACCEPT_ENCODING, value);
+            assert_eq!(accepts_gzip(&headers), accepts, "{accepted}");
+        }
     }
 
     fn json(body: impl Into<Body>) -> Response {

@@ -10,6 +10,7 @@ pub(crate) mod error;
 pub(crate) mod json;
 pub(crate) mod limits;
 pub(crate) mod origins;
+pub(crate) mod page;
 pub(crate) mod params;
 pub(crate) mod redirect;
 pub(crate) mod rfc3339;

@@ -6,6 +6,7 @@ pub(crate) mod http;
 pub(crate) mod import;
 mod tables;
 mod telnet;
+pub(crate) mod translate;
 
 pub(crate) use telnet::Telnet;
 
@@ -15,15 +16,23 @@ use icecore_model::{BoxFuture, Clock, MAX_TIMESTAMP_MS, Matcher, MemoryBudget, S
 use icecore_opentsdb::{Config, LabelIndex, PointDeletion, Stores, Tsd};
 use icecore_storage::{Database, Deletion, LabelQuery};
 
+use crate::usage::{CountingSource, QueryUsage};
+
 /// Opens OpenTSDB's view of a database: reads all names.
 pub(crate) async fn open(
     config: Config,
     database: &Database,
     clock: Arc<dyn Clock>,
+    usage: Arc<QueryUsage>,
 ) -> Result<Tsd, StoreError> {
+    let series = CountingSource {
+        source: Arc::new(database.clone()),
+        usage,
+        clock: Arc::clone(&clock),
+    };
     let stores = Stores {
         points: Arc::new(database.clone()),
-        series: Arc::new(database.clone()),
+        series: Arc::new(series),
         catalog: Arc::new(database.clone()),
         deletion: Arc::new(SeriesDeletion(database.clone())),
         labels: Arc::new(DatabaseLabels(database.clone())),

@@ -25,6 +25,7 @@ use crate::middleware::error::ApiError;
 use crate::middleware::params::Params;
 use crate::queries::CancelOnDrop;
 use crate::query::answer::{AnswerOptions, QueryAnswer};
+use crate::usage::CountingSource;
 
 /// Steps between the ends of a range: sixty seconds for a week, an hour for a year.
 const STEPS_MAX: u64 = 11_000;
@@ -148,8 +149,12 @@ async fn run(
         } else {
             None
         };
-        let source = source(&shared).await?;
-        let answer = queries.execute(&*source, &request, &canceled).await?;
+        let source = CountingSource {
+            source: source(&shared).await?,
+            usage: Arc::clone(&shared.usage),
+            clock: Arc::clone(shared.clock()),
+        };
+        let answer = queries.execute(&source, &request, &canceled).await?;
         queries.metrics.read(&answer.stats);
         let answer = QueryAnswer {
             answer,

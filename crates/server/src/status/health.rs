@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse as _, Response};
 use icecore_wire::prometheus::text::TEXT_CONTENT_TYPE;
 
 use crate::app::App;
 use crate::middleware::error::ApiError;
 use crate::status::metrics;
+use crate::ui;
 
 /// The process runs. It says nothing about the database: restarting a process that replays its
 /// journal would only make it begin again.
@@ -49,8 +50,14 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Api
     Ok(([(header::CONTENT_TYPE, TEXT_CONTENT_TYPE)], text).into_response())
 }
 
-/// What there is, for people with a browser.
-pub(crate) async fn index(State(app): State<Arc<App>>) -> Result<Html<String>, ApiError> {
+/// What there is. A browser is sent to the interface.
+pub(crate) async fn index(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    if ui::wants_page(&headers) {
+        return Ok(ui::redirect("ui/"));
+    }
     app.database()?;
     let mut page = String::from(
         "<!doctype html><html lang=en><meta charset=utf-8><title>Icecore</title>\
@@ -70,5 +77,5 @@ pub(crate) async fn index(State(app): State<Arc<App>>) -> Result<Html<String>, A
         page.push_str(&format!("<li><code>{methods} {shown}</code> {what}</li>"));
     }
     page.push_str("</ul></html>\n");
-    Ok(Html(page))
+    Ok(Html(page).into_response())
 }

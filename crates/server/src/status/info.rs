@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use icecore_model::Metadata;
-use icecore_storage::{Cardinality, Gauges, LabelQuery, NamedCount};
+use icecore_storage::{Cardinality, Gauges, LabelQuery, NamedCount, Ranking};
 use icecore_wire::prometheus::api_json::{write_list, write_string};
 
 use crate::app::App;
@@ -26,7 +26,10 @@ pub(crate) async fn tsdb(
     params: Params,
 ) -> Result<Response, ApiError> {
     let database = app.database()?;
-    let limit = ranking_limit(&params)?;
+    let ranking = Ranking {
+        limit: ranking_limit(&params)?,
+        focus_label: params.first("focusLabel").map(str::to_owned),
+    };
     let selectors = params.selectors()?;
     let range = params.range()?;
     let slot = app.limits.read_slot().await?;
@@ -40,9 +43,9 @@ pub(crate) async fn tsdb(
             limit: None,
             memory: Some(app.queries.memory()),
         };
-        database.cardinality(&query, limit).await?
+        database.cardinality(&query, ranking).await?
     } else {
-        database.head_cardinality(limit).await?
+        database.head_cardinality(ranking).await?
     };
     let gauges = database.gauges();
     success(slot, Vec::new(), move |out| {
@@ -77,12 +80,19 @@ fn write_tsdb(out: &mut Vec<u8>, cardinality: &Cardinality, gauges: &Gauges) {
         gauges.head_end_ms.unwrap_or(i64::MIN),
     );
     out.extend_from_slice(head_stats.as_bytes());
-    for (key, ranking) in [
+    let always = [
         ("seriesCountByMetricName", &cardinality.series_by_metric),
         ("labelValueCountByLabelName", &cardinality.values_by_label),
         ("memoryInBytesByLabelName", &cardinality.bytes_by_label),
         ("seriesCountByLabelValuePair", &cardinality.series_by_pair),
-    ] {
+    ];
+    let focus = cardinality.focus.as_ref().map(|focus| {
+        [
+            ("seriesCountByFocusLabelValue", &focus.series_by_value),
+            ("metricsByFocusLabel", &focus.series_by_metric),
+        ]
+    });
+    for (key, ranking) in always.into_iter().chain(focus.into_iter().flatten()) {
         out.extend_from_slice(format!(",\"{key}\":").as_bytes());
         write_list(out, ranking, write_count);
     }

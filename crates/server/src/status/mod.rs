@@ -1,7 +1,11 @@
 //! Routes that say how the process is: health, metrics, targets, what it runs with.
 
+pub(crate) mod access;
+pub(crate) mod buckets;
+pub(crate) mod features;
 pub(crate) mod health;
 pub(crate) mod info;
+pub(crate) mod metric_names;
 pub(crate) mod metrics;
 pub(crate) mod retention;
 pub(crate) mod targets;

@@ -138,6 +138,74 @@ async fn each_role_has_its_routes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_can_ask_for_a_credential_in_its_own_way() {
+    let files = Files::new(&credentials());
+    let served = files.serve().await;
+    served.until_ready().await;
+    let access = "/api/v1/status/access";
+    let ask = async |credential: Option<&str>| {
+        let header = credential.map(|credential| ("Authorization", credential));
+        let headers: Vec<_> = header.into_iter().collect();
+        served.request("GET", access, &headers, b"").await
+    };
+    let schemes = ["basic", "bearer"];
+    for (credential, user, roles) in [
+        (None, None, &[] as &[&str]),
+        (Some(READ), None, &["read"]),
+        (Some(WRITE), None, &["write"]),
+        (Some(ADMIN), None, &["read", "write", "admin"]),
+        (
+            Some(&*basic("reader", "reader-verySecret")),
+            Some("reader"),
+            &["read"],
+        ),
+    ] {
+        let expected = serde_json::json!({
+            "required": true,
+            "authenticated": credential.is_some(),
+            "user": user,
+            "roles": roles,
+            "schemes": schemes,
+        });
+        assert_eq!(ask(credential).await.data(), expected, "{credential:?}");
+    }
+    for wrong in [
+        &*basic("reader", "verySecret"),
+        "Bearer verySecret",
+        "Basic",
+    ] {
+        ask(Some(wrong)).await.error(401, "unauthorized");
+    }
+    // A browser that is told how to authenticate shows a dialog of its own.
+    for (path, sender, told) in [
+        ("/api/v1/labels", "icecore-ui", false),
+        ("/api/v1/labels", "XMLHttpRequest", true),
+        ("/opentsdb/api/query", "icecore-ui", false),
+        ("/api/search/events", "icecore-ui", false),
+    ] {
+        let headers = [("X-Requested-With", sender)];
+        let method = if path.starts_with("/api/search") {
+            "POST"
+        } else {
+            "GET"
+        };
+        let answer = served.request(method, path, &headers, b"").await;
+        assert_eq!(answer.status, 401, "{path}");
+        let header = answer.header("www-authenticate");
+        assert_eq!(header.is_some(), told, "{path} from {sender}");
+    }
+    // The page and what leads to it hold no data.
+    let browser = [("Accept", "text/html")];
+    assert_eq!(served.request("GET", "/", &browser, b"").await.status, 302);
+    assert_eq!(served.request("GET", "/", &[], b"").await.status, 401);
+    assert_eq!(
+        served.request("GET", "/ui/", &browser, b"").await.status,
+        200
+    );
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn wrong_credentials_are_told_apart_from_missing_roles() {
     let files = Files::new(&credentials());
     let served = files.serve().await;

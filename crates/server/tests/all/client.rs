@@ -90,7 +90,7 @@ impl Connection {
     pub(crate) async fn answer_if_any(&mut self, method: &str) -> Option<Answer> {
         let (status, headers) = self.head().await?;
         let mut body = Vec::new();
-        let bodiless = method == "HEAD" || status == 204;
+        let bodiless = method == "HEAD" || matches!(status, 204 | 304);
         let complete = if bodiless {
             true
         } else if headers

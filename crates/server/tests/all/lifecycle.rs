@@ -40,12 +40,17 @@ async fn healthy_at_once_and_ready_later() {
     assert_eq!(served.get("/-/healthy", &[]).await.status, 200);
     let ready = served.get("/-/ready", &[]).await;
     assert_eq!(ready.status, 503, "the slow store was quick");
+    // The page is there to say so.
+    assert_eq!(served.get("/ui/", &[]).await.status, 200);
+    let access = served.get("/api/v1/status/access", &[]).await;
+    assert_eq!(access.data()["required"], false);
     for path in [
         "/",
         "/metrics",
         "/api/v1/labels",
         "/api/v1/metadata",
         "/api/v1/status/buildinfo",
+        "/api/v1/status/features",
         "/api/v1/status/tsdb",
         "/api/v1/status/maintenance",
         "/api/v1/export?match[]=up",

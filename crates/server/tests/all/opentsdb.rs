@@ -299,3 +299,40 @@ async fn data_goes_in_and_out_by_routes_of_its_own() {
 fn hex_of(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_are_translated_or_refused_with_a_reason() {
+    let served = TestServer::start(&[]).await;
+    let path = "/api/v1/opentsdb/translate";
+    let time = [("start", "1700000000"), ("end", "1700003600")];
+    let ask = async |queries: &[&str]| {
+        let queries = queries.iter().map(|query| ("m", *query));
+        let params: Vec<_> = queries.chain(time).collect();
+        served.read(path, &params).await.data()
+    };
+    let one = ask(&["zimsum:1m-avg:sys.cpu{host=*}"]).await;
+    let [promql] = &one["promql"].as_array().unwrap()[..] else {
+        panic!("{one}");
+    };
+    assert_eq!(one["step"], "1m");
+    assert_eq!(one["reason"], serde_json::Value::Null);
+    assert_eq!(one["queries"][0]["promql"], *promql);
+    assert_eq!(one["queries"][0]["start"], 1_700_000_040.0);
+    // What it says is PromQL.
+    let parsed = [("query", promql.as_str().unwrap())];
+    assert_eq!(served.get("/api/v1/parse_query", &parsed).await.status, 200);
+
+    let mixed = ask(&["zimsum:1m-avg:sys.cpu", "nonsense:sys.cpu"]).await;
+    assert_eq!(mixed["promql"].as_array().unwrap().len(), 1);
+    let reason = mixed["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("nonsense:sys.cpu: "), "{reason}");
+    assert!(mixed["queries"][1]["reason"].is_string());
+    let steps = ask(&["zimsum:1m-avg:sys.cpu", "zimsum:5m-avg:sys.cpu"]).await;
+    assert_eq!(steps["step"], serde_json::Value::Null);
+    assert_eq!(steps["queries"][1]["step"], "5m");
+
+    served.read(path, &time).await.error(400, "bad_data");
+    let many = vec![("m", "zimsum:1m-avg:sys.cpu"); 65];
+    served.read(path, &many).await.error(400, "bad_data");
+    served.stop().await.unwrap();
+}

@@ -106,3 +106,130 @@ async fn build_info_and_index() {
     }
     served.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn features_are_those_in_use() {
+    let served = TestServer::start(&[]).await;
+    let features = async || served.get("/api/v1/status/features", &[]).await.data();
+    let unused = json!({
+        "data": false,
+        "scrape": false,
+        "opentsdb": false,
+        "events": false,
+        "sql": cfg!(feature = "sql"),
+    });
+    assert_eq!(features().await, unused);
+    let up = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
+    served.write(&up).await;
+    assert_eq!(features().await["data"], true);
+    served.request("POST", "/-/flush", &[], b"").await;
+    assert_eq!(features().await["data"], true);
+    assert_eq!(features().await["opentsdb"], false);
+    let point = br#"{"metric":"m","timestamp":1700000000,"value":1,"tags":{"a":"b"}}"#;
+    let put = served
+        .request("POST", "/opentsdb/api/put", &[], point)
+        .await;
+    assert_eq!(put.status, 204, "{}", put.text());
+    assert_eq!(features().await["opentsdb"], true);
+    assert_eq!(features().await["events"], false);
+    let access = served.get("/api/v1/status/access", &[]).await.data();
+    let open = json!({
+        "required": false,
+        "authenticated": false,
+        "user": null,
+        "roles": ["read", "write", "admin"],
+        "schemes": [],
+    });
+    assert_eq!(access, open);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_and_a_job_are_features() {
+    let settings = [("opentsdb.listen", "127.0.0.1:0"), ("scrape.self", "true")];
+    let served = TestServer::start(&settings).await;
+    let features = served.get("/api/v1/status/features", &[]).await.data();
+    assert_eq!(features["opentsdb"], true);
+    assert_eq!(features["scrape"], true);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn buckets_are_on_a_line_of_time() {
+    let served = TestServer::start(&[]).await;
+    let status = async || served.get("/api/v1/status/buckets", &[]).await.data();
+    let nothing = json!({
+        "minTime": null, "maxTime": null, "series": 0, "samples": null, "bytes": 0,
+    });
+    assert_eq!(status().await, json!({"buckets": [], "head": nothing}));
+    let hour_ms = 3_600_000;
+    served
+        .write(&Payload::v1(&[
+            series("cpu", &[("host", "a")], &[(T0, 1.0), (T0 + 1000, 2.0)]),
+            series("cpu", &[("host", "b")], &[(T0 + hour_ms, 1.0)]),
+        ]))
+        .await;
+    let head = &status().await["head"];
+    assert_eq!(head["series"], 2);
+    assert_eq!(head["minTime"], T0 / 1000);
+    assert_eq!(head["maxTime"], (T0 + 2 * hour_ms) / 1000);
+    served.request("POST", "/-/flush", &[], b"").await;
+    let stored = status().await;
+    let [first, second] = &stored["buckets"].as_array().unwrap()[..] else {
+        panic!("{stored}");
+    };
+    assert_eq!(first["start"], T0 / 1000);
+    assert_eq!(second["start"], (T0 + hour_ms) / 1000);
+    for (bucket, count, samples) in [(first, 1, 2), (second, 1, 1)] {
+        assert_eq!(bucket["hours"], 1);
+        assert_eq!(bucket["resolution"], "raw");
+        assert_eq!(bucket["state"], "live");
+        assert_eq!(bucket["series"], count, "{bucket}");
+        assert_eq!(bucket["samples"], samples, "{bucket}");
+        assert!(bucket["bytes"].is_u64(), "{bucket}");
+    }
+    assert_eq!(stored["head"]["minTime"], Value::Null);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tsdb_looks_at_one_label() {
+    let served = TestServer::start(&[]).await;
+    served
+        .write(&Payload::v1(&[
+            series("cpu", &[("host", "a"), ("mode", "idle")], &[(T0, 1.0)]),
+            series("cpu", &[("host", "b"), ("mode", "idle")], &[(T0, 1.0)]),
+            series("up", &[("host", "a")], &[(T0, 1.0)]),
+            series("one", &[], &[(T0, 1.0)]),
+        ]))
+        .await;
+    let path = "/api/v1/status/tsdb";
+    let counts = |names: &[(&str, u64)]| -> Value {
+        let list = names.iter().map(|(n, v)| json!({"name": n, "value": v}));
+        list.collect()
+    };
+    let start = (T0 / 1000).to_string();
+    // From the index of the head, and from the labels of series.
+    for narrowed in [None, Some(("start", start.as_str()))] {
+        let ask = async |focus| {
+            let params: Vec<_> = narrowed
+                .into_iter()
+                .chain([("focusLabel", focus)])
+                .collect();
+            served.read(path, &params).await.data()
+        };
+        let by_host = ask("host").await;
+        let values = counts(&[("a", 2), ("b", 1)]);
+        assert_eq!(by_host["seriesCountByFocusLabelValue"], values);
+        let metrics = counts(&[("cpu", 2), ("up", 1)]);
+        assert_eq!(by_host["metricsByFocusLabel"], metrics);
+        let by_mode = ask("mode").await;
+        assert_eq!(by_mode["metricsByFocusLabel"], counts(&[("cpu", 2)]));
+        let by_none = ask("none").await;
+        assert_eq!(by_none["seriesCountByFocusLabelValue"], json!([]));
+        assert_eq!(by_none["metricsByFocusLabel"], json!([]));
+    }
+    let plain = served.read(path, &[]).await.data();
+    assert!(plain.get("metricsByFocusLabel").is_none());
+    served.stop().await.unwrap();
+}

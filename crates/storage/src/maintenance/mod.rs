@@ -23,6 +23,7 @@ pub(crate) mod sweep;
 mod task;
 mod throughput;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 pub use delete::Deletion;
@@ -104,6 +105,12 @@ impl Maintenance {
     /// The levels of which something was culled, and since when they are whole.
     pub(crate) fn kept_since(&self) -> Vec<(Resolution, i64)> {
         self.retention.watermarks_ms().into_iter().collect()
+    }
+
+    /// The time of the bucket that a job is at.
+    pub(crate) fn under_way(&self) -> Option<Range<i64>> {
+        let job = self.jobs.running()?;
+        Some(job.start_ms..job.end_ms)
     }
 
     /// Runs everything that can be done now, and waits for it.

@@ -15,6 +15,7 @@
 //! - Label sets are resolved once per selection and shared across buckets.
 
 mod assemble;
+mod bucket_figures;
 mod catalog;
 mod chunks;
 mod coarse;
@@ -35,6 +36,8 @@ mod statistics;
 mod unite;
 mod windows;
 
+pub(crate) use bucket_figures::bucket_figures;
+pub use bucket_figures::{BucketFigures, BucketRole};
 pub(crate) use catalog::catalog_records;
 pub use exemplars::ExemplarQuery;
 pub(crate) use exemplars::exemplars;
@@ -43,8 +46,8 @@ pub(crate) use labels::{label_names, label_values, series};
 pub(crate) use postings::{BucketView, resolve};
 pub(crate) use resolve::{bucket_meta_of, views_of};
 pub(crate) use select::SelectStream;
-pub use statistics::{Cardinality, NamedCount};
-pub(crate) use statistics::{cardinality, head_cardinality};
+pub use statistics::{Cardinality, FocusCounts, NamedCount, Ranking};
+pub(crate) use statistics::{cardinality, head_cardinality, head_metrics};
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

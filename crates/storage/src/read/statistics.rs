@@ -7,6 +7,7 @@ use icecore_model::{Labels, METRIC_NAME};
 
 use super::labels::{LabelQuery, series};
 use crate::error::Result;
+use crate::ingest::head::Index;
 use crate::read::Reader;
 
 /// A name with a number, for rankings.
@@ -14,6 +15,22 @@ use crate::read::Reader;
 pub struct NamedCount {
     pub name: String,
     pub value: u64,
+}
+
+/// What rankings are to have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranking {
+    /// Entries of each.
+    pub limit: usize,
+    /// A label to look at in particular.
+    pub focus_label: Option<String>,
+}
+
+/// Of the series that have a label.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FocusCounts {
+    pub series_by_value: Vec<NamedCount>,
+    pub series_by_metric: Vec<NamedCount>,
 }
 
 /// Rankings, largest first.
@@ -26,10 +43,35 @@ pub struct Cardinality {
     pub bytes_by_label: Vec<NamedCount>,
     /// Named `label=value`.
     pub series_by_pair: Vec<NamedCount>,
+    /// Where a label is looked at.
+    pub focus: Option<FocusCounts>,
+}
+
+/// The metrics in the head whose names are wanted, each with its series, in no order.
+pub(crate) async fn head_metrics(
+    reader: &Arc<Reader>,
+    wanted: impl Fn(&str) -> bool + Send + 'static,
+) -> Result<Vec<NamedCount>> {
+    let Some(head) = reader.head.clone() else {
+        return Ok(Vec::new());
+    };
+    let find = move || {
+        let mut found = Vec::new();
+        head.index().each_value(METRIC_NAME, |name, series| {
+            if wanted(name) {
+                found.push(named(name, series));
+            }
+        });
+        found
+    };
+    reader.context.pool.run(find).await
 }
 
 /// Of the series in the head, from its index.
-pub(crate) async fn head_cardinality(reader: &Arc<Reader>, limit: usize) -> Result<Cardinality> {
+pub(crate) async fn head_cardinality(
+    reader: &Arc<Reader>,
+    ranking: Ranking,
+) -> Result<Cardinality> {
     let Some(head) = reader.head.clone() else {
         return Ok(Cardinality::default());
     };
@@ -37,16 +79,36 @@ pub(crate) async fn head_cardinality(reader: &Arc<Reader>, limit: usize) -> Resu
         let mut counts = Counts::default();
         let index = head.index();
         index.each_pair(|name, value, series| counts.add(name, value, series));
-        counts.rank(index.series_count(), limit)
+        let focus = ranking.focus_label.as_deref();
+        let focus = focus.map(|label| head_focus(&index, label, ranking.limit));
+        Cardinality {
+            focus,
+            ..counts.rank(index.series_count(), ranking.limit)
+        }
     };
     reader.context.pool.run(count).await
+}
+
+fn head_focus(index: &Index, label: &str, limit: usize) -> FocusCounts {
+    let mut by_value = Vec::new();
+    index.each_value(label, |value, series| by_value.push(named(value, series)));
+    let (having, mut by_metric) = (index.with_label(label), Vec::new());
+    index.each_value_of(&having, METRIC_NAME, |metric, series| {
+        if series > 0 {
+            by_metric.push(named(metric, series));
+        }
+    });
+    FocusCounts {
+        series_by_value: top(by_value, limit),
+        series_by_metric: top(by_metric, limit),
+    }
 }
 
 /// Of the series that match, in head and buckets.
 pub(crate) async fn cardinality(
     reader: &Arc<Reader>,
     query: &LabelQuery,
-    limit: usize,
+    ranking: Ranking,
 ) -> Result<Cardinality> {
     let found = series(reader, query).await?;
     let count = move || {
@@ -59,9 +121,41 @@ pub(crate) async fn cardinality(
         for ((name, value), series) in pairs {
             counts.add(name, value, series);
         }
-        counts.rank(found.len() as u64, limit)
+        let focus = ranking.focus_label.as_deref();
+        let focus = focus.map(|label| focus_of(&found, label, ranking.limit));
+        Cardinality {
+            focus,
+            ..counts.rank(found.len() as u64, ranking.limit)
+        }
     };
     reader.context.pool.run(count).await
+}
+
+fn focus_of(found: &[Labels], label: &str, limit: usize) -> FocusCounts {
+    let mut by_value: HashMap<&str, u64> = HashMap::new();
+    let mut by_metric: HashMap<&str, u64> = HashMap::new();
+    for labels in found {
+        if let Some(value) = labels.get(label) {
+            *by_value.entry(value).or_default() += 1;
+            *by_metric.entry(labels.metric_name()).or_default() += 1;
+        }
+    }
+    let ranked = |counts: HashMap<&str, u64>| {
+        let counts = counts.into_iter();
+        top(
+            counts.map(|(name, value)| named(name, value)).collect(),
+            limit,
+        )
+    };
+    FocusCounts {
+        series_by_value: ranked(by_value),
+        series_by_metric: ranked(by_metric),
+    }
+}
+
+fn named(name: &str, value: u64) -> NamedCount {
+    let name = name.into();
+    NamedCount { name, value }
 }
 
 #[derive(Default)]
@@ -76,10 +170,7 @@ impl Counts {
     fn add(&mut self, name: &str, value: &str, series: u64) {
         self.pairs += 1;
         if name == METRIC_NAME {
-            self.metrics.push(NamedCount {
-                name: value.into(),
-                value: series,
-            });
+            self.metrics.push(named(value, series));
         }
         if !self.labels.contains_key(name) {
             self.labels.insert(name.into(), (0, 0));
@@ -114,6 +205,7 @@ impl Counts {
             bytes_by_label: by_label(|counts| counts.1),
             series_by_metric: top(self.metrics, limit),
             series_by_pair: top(self.by_pair, limit),
+            focus: None,
         }
     }
 }

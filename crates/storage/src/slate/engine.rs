@@ -267,6 +267,20 @@ impl Engine {
         prefixes.iter().filter(has_files).cloned().collect()
     }
 
+    /// File bytes of the segments with these prefixes, as the manifest estimates them.
+    pub(crate) fn file_bytes(&self, prefixes: impl Iterator<Item = Bytes>) -> u64 {
+        let status = self.db.subscribe();
+        let status = status.borrow();
+        prefixes
+            .filter_map(|prefix| status.current_manifest.segment(&prefix))
+            .map(|segment| {
+                let fresh = segment.l0().iter().map(|file| file.estimate_size());
+                let compacted = segment.compacted().iter().map(|run| run.estimate_size());
+                fresh.chain(compacted).sum::<u64>()
+            })
+            .sum()
+    }
+
     /// Prefixes of the segments that hold anything, in files or still in memory.
     pub(crate) fn segments(&self) -> Vec<Bytes> {
         self.db

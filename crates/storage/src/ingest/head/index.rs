@@ -201,6 +201,43 @@ impl Index {
         }
     }
 
+    /// The values of a label, each with how many series have it.
+    pub(crate) fn each_value(&self, name: &str, mut visit: impl FnMut(&str, u64)) {
+        for pair in self.pairs_named(name) {
+            visit(&pair.value, pair.postings.len());
+        }
+    }
+
+    /// The values of a label, each with how many of some series have it.
+    pub(crate) fn each_value_of(
+        &self,
+        series: &RoaringBitmap,
+        name: &str,
+        mut visit: impl FnMut(&str, u64),
+    ) {
+        for pair in self.pairs_named(name) {
+            visit(&pair.value, pair.postings.count_in(series));
+        }
+    }
+
+    fn pairs_named(&self, name: &str) -> impl Iterator<Item = &Pair> {
+        let name = self.find_name(name);
+        let pairs = name.map(|name| self.names[name as usize].pairs.iter());
+        pairs
+            .into_iter()
+            .flatten()
+            .map(|pair| &self.pairs[*pair as usize])
+    }
+
+    /// The series that have a label.
+    pub(crate) fn with_label(&self, name: &str) -> RoaringBitmap {
+        let mut series = RoaringBitmap::new();
+        for pair in self.pairs_named(name) {
+            pair.postings.add_to(&mut series);
+        }
+        series
+    }
+
     /// Names in use, each with its values and how many series have them.
     pub(crate) fn each_pair(&self, mut visit: impl FnMut(&str, &str, u64)) {
         for pair in &self.pairs {

@@ -56,6 +56,16 @@ impl Postings {
         }
     }
 
+    /// How many of the references are in a set.
+    pub(crate) fn count_in(&self, set: &RoaringBitmap) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::One(one) => u64::from(set.contains(*one)),
+            Self::Few(few) => few.iter().filter(|series| set.contains(**series)).count() as u64,
+            Self::Many(many) => many.intersection_len(set),
+        }
+    }
+
     pub(crate) fn add_to(&self, set: &mut RoaringBitmap) {
         match self {
             Self::None => {}
@@ -90,6 +100,7 @@ mod tests {
             let expected: RoaringBitmap = (0..n).map(|i| i * 3).collect();
             assert_eq!(bitmap(&postings), expected, "{n} references");
             let gone: RoaringBitmap = (0..n).filter(|i| i % 2 == 0).map(|i| i * 3).collect();
+            assert_eq!(postings.count_in(&gone), gone.len());
             assert_eq!(postings.remove(&gone), n > 1);
             assert_eq!(bitmap(&postings), expected - gone);
         }

@@ -13,7 +13,7 @@ use slatedb::object_store::memory::InMemory;
 
 use super::*;
 use crate::buckets::{Retired, put_list, stored_retired};
-use crate::read::{LabelQuery, SelectStream};
+use crate::read::{LabelQuery, Ranking, SelectStream};
 use crate::slate::read_view::ScanKind;
 use crate::{Database, Environment, ManualClock, Options};
 
@@ -210,7 +210,10 @@ async fn readers_of_labels_and_exemplars_give_their_leases_back() {
     assert_eq!(values.len(), SERIES);
     assert_eq!(db.label_names(&query).await.unwrap().len(), 2);
     assert_eq!(
-        db.cardinality(&query, 1).await.unwrap().series,
+        db.cardinality(&query, Ranking::default())
+            .await
+            .unwrap()
+            .series,
         SERIES as u64
     );
     assert!(!db.buckets.leases().is_leased(hour(0)));

@@ -7,7 +7,7 @@ use icecore_model::{
 };
 use icecore_records::Bucket;
 use icecore_storage::testing::{Hooks, JobHooks};
-use icecore_storage::{Database, Deletion, Error, ExemplarQuery, LabelQuery};
+use icecore_storage::{Database, Deletion, Error, ExemplarQuery, LabelQuery, NamedCount, Ranking};
 
 use super::oracle::{Oracle, Stored, candidates, stored};
 use super::steps::{Question, Settings, Step};
@@ -256,7 +256,12 @@ impl Run {
             limit: None,
             ..query.clone()
         };
-        let found = db.cardinality(&query, usize::MAX).await.expect("counts");
+        let ranking = Ranking {
+            limit: usize::MAX,
+            focus_label: Some("a".into()),
+        };
+        let found = db.cardinality(&query, ranking.clone()).await;
+        let found = found.expect("counts");
         assert_eq!(found.series, series.len() as u64);
         let mut by_metric: BTreeMap<&str, u64> = BTreeMap::new();
         let mut pairs = BTreeSet::new();
@@ -268,7 +273,14 @@ impl Run {
         let metrics: BTreeMap<&str, u64> = metrics.map(|c| (c.name.as_str(), c.value)).collect();
         assert_eq!(metrics, by_metric);
         assert_eq!(found.label_pairs, pairs.len() as u64);
-        let head = db.head_cardinality(usize::MAX).await.expect("counts");
+        let having = series.iter().filter(|l| l.get("a").is_some()).count() as u64;
+        let focus = found.focus.expect("a label is looked at");
+        let sum = |ranked: &[NamedCount]| ranked.iter().map(|c| c.value).sum::<u64>();
+        assert_eq!(sum(&focus.series_by_value), having);
+        assert_eq!(sum(&focus.series_by_metric), having);
+        let head = db.head_cardinality(ranking).await.expect("counts");
+        let focus = head.focus.expect("a label is looked at");
+        assert_eq!(sum(&focus.series_by_value), sum(&focus.series_by_metric));
         assert_eq!(head.series, db.gauges().series as u64);
         let named = head.series_by_metric.iter().map(|c| c.value).sum::<u64>();
         assert_eq!(named, head.series, "every series has one {METRIC_NAME}");

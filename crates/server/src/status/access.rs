@@ -1,0 +1,35 @@
+//! `/api/v1/status/access`: whether a credential is needed, and what that of this request allows.
+//!
+//! Holds always: it is answered without a credential and before the database is open, so that a
+//! page can ask for one first. A wrong credential is refused as everywhere.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use icecore_access::PeerCertificate;
+use serde_json::json;
+
+use crate::app::App;
+use crate::middleware::error::ApiError;
+use crate::middleware::json::small_success;
+
+pub(crate) async fn status(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let certificate = request.extensions().get::<Arc<PeerCertificate>>();
+    let certificate = certificate.map(Arc::as_ref);
+    let identity = app.access.identify(request.headers(), certificate).await?;
+    let roles: Vec<&str> = identity.roles.iter().map(|role| role.word()).collect();
+    let data = json!({
+        "required": identity.is_required,
+        "authenticated": identity.is_authenticated,
+        "user": identity.user,
+        "roles": roles,
+        "schemes": identity.schemes,
+    });
+    Ok(small_success(|out| {
+        out.extend_from_slice(data.to_string().as_bytes());
+    }))
+}

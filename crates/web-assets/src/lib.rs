@@ -1,0 +1,82 @@
+//! The files of the web interface, as `web/dist` has them, compressed into the binary.
+//!
+//! Holds always: cargo alone builds it, because `web/dist` is in the repository.
+
+use std::io::{self, Read as _};
+
+use flate2::read::GzDecoder;
+
+/// One file.
+#[derive(Clone, Copy, Debug)]
+pub struct Asset {
+    /// Below `web/dist`, with slashes.
+    pub path: &'static str,
+    pub content_type: &'static str,
+    /// Changes with the content, and is the same whether it is compressed or not.
+    pub etag: &'static str,
+    /// The content as gzip.
+    pub gzip: &'static [u8],
+}
+
+/// Sorted by path.
+static ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
+
+/// Every file there is.
+pub fn assets() -> &'static [Asset] {
+    ASSETS
+}
+
+pub fn find(path: &str) -> Option<&'static Asset> {
+    let found = ASSETS.binary_search_by(|asset| asset.path.cmp(path));
+    found.ok().and_then(|at| ASSETS.get(at))
+}
+
+impl Asset {
+    /// Whether the name has a hash of the content, so that it never means anything else: the
+    /// bundler puts such files, and no others, into this folder.
+    pub fn is_immutable(&self) -> bool {
+        self.path.starts_with("assets/")
+    }
+
+    /// The content as it was built.
+    pub fn plain(&self) -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        GzDecoder::new(self.gzip).read_to_end(&mut content)?;
+        Ok(content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_file_reads_back_and_is_found() {
+        let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/dist");
+        for asset in assets() {
+            let built = std::fs::read(dist.join(asset.path)).unwrap();
+            assert_eq!(asset.plain().unwrap(), built, "{}", asset.path);
+            let found = find(asset.path).unwrap();
+            assert_eq!(found.etag, asset.etag);
+        }
+        assert!(!find("index.html").unwrap().is_immutable());
+        assert!(find("").is_none());
+        assert!(find("../Cargo.toml").is_none());
+    }
+
+    #[test]
+    fn files_differ_in_their_tags() {
+        let mut tags: Vec<_> = assets().iter().map(|asset| asset.etag).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), assets().len());
+        assert!(
+            tags.iter()
+                .all(|tag| tag.starts_with("W/\"") && tag.ends_with('"'))
+        );
+    }
+}
