@@ -30,7 +30,8 @@ export function startKeys(): void {
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.isComposing) return;
     const name = nameOf(event);
-    const typing = isTyping(event.target);
+    // The editor lives in a shadow tree; seen from here, the target would be its host.
+    const typing = isTyping(event.composedPath()[0] ?? null);
     if (typing && !name.startsWith('Ctrl-')) return;
     // A dialog has the keyboard to itself.
     if (document.querySelector('dialog[open]')) return;

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'preact/hooks';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { isAbort } from '../api/error';
 import { revived } from '../state/connection';
 import { credential } from '../state/session';
@@ -18,6 +18,8 @@ export interface Loaded<T> {
 export function useApi<T>(ask: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[], every?: number): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: unknown; loading: boolean }>({ loading: true });
   const [round, setRound] = useState(0);
+  const busy = useRef(false);
+  busy.current = state.loading;
   useEffect(() => {
     const abort = new AbortController();
     setState((before) => ({ ...before, loading: true }));
@@ -31,7 +33,11 @@ export function useApi<T>(ask: (signal: AbortSignal) => Promise<T>, deps: readon
   }, [...deps, round, revived.value, credential.value]);
   useEffect(() => {
     if (every === undefined) return;
-    const timer = setInterval(() => document.visibilityState === 'visible' && setRound((n) => n + 1), every * 1000);
+    const tick = () => {
+      // A question that takes longer than the interval must not be canceled by the next one for ever.
+      if (document.visibilityState === 'visible' && !busy.current) setRound((n) => n + 1);
+    };
+    const timer = setInterval(tick, every * 1000);
     return () => clearInterval(timer);
   }, [every]);
   const reload = useCallback(() => setRound((n) => n + 1), []);
