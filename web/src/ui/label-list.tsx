@@ -1,0 +1,16 @@
+import type { Labels } from '../format/labels';
+import './label-list.css';
+
+/** Labels one beside the other, in the order of their names. */
+export function LabelList({ labels, without = [] }: { labels: Labels; without?: readonly string[] }) {
+  const names = Object.keys(labels).filter((name) => !without.includes(name));
+  return (
+    <span class="label-list">
+      {names.sort().map((name) => (
+        <span key={name} class="label">
+          <span class="label-name">{name}</span>={JSON.stringify(labels[name])}
+        </span>
+      ))}
+    </span>
+  );
+}
