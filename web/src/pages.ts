@@ -18,5 +18,5 @@ export const pages: readonly Page[] = [
   { id: 'events', title: 'Events', load: () => import('./pages/events'), shown: (features) => features.events },
   { id: 'opentsdb', title: 'OpenTSDB', load: () => import('./pages/opentsdb'), shown: (features) => features.opentsdb },
   { id: 'status', title: 'Status', load: () => import('./pages/status') },
-  { id: 'start', title: 'Start', load: () => import('./pages/start') },
+  { id: 'start', title: 'Send data', load: () => import('./pages/start') },
 ];
