@@ -64,6 +64,7 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
       api: { type: 'string', default: 'http://127.0.0.1:9090' },
       port: { type: 'string', default: '8080' },
       prefix: { type: 'string', default: '' },
+      dist: { type: 'string', default: fileURLToPath(new URL('../dist', import.meta.url)) },
     },
   });
   await serve({ ...values, port: Number(values.port) });

@@ -1,3 +1,4 @@
+import { quote } from '../format/labels';
 import { call, get, type Params } from './client';
 import { ApiError } from './error';
 
@@ -48,18 +49,29 @@ export const getBuildInfo = (signal?: AbortSignal) => get<BuildInfo>('api/v1/sta
 export const getMetricNames = (params: Params, signal?: AbortSignal) =>
   get<MetricNames>('api/v1/status/metric_names', params, signal);
 
-/** Names of metrics that contain the text, at most `limit`, whatever the number of metrics. */
-export async function searchMetrics(text: string, limit: number, signal?: AbortSignal): Promise<string[]> {
-  try {
-    const { items } = await getMetricNames({ search: text, limit }, signal);
-    return items.map((item) => item.name);
-  } catch (error) {
-    if (!(error instanceof ApiError && error.missing)) throw error;
+// An older server is asked only once.
+let hasMetricNames = true;
+
+export type FoundMetric = Pick<MetricName, 'name' | 'type' | 'help'>;
+
+/** Metrics whose names contain the text, at most `limit`, however many there are. */
+export async function findMetrics(text: string, limit: number, signal?: AbortSignal): Promise<FoundMetric[]> {
+  if (hasMetricNames) {
+    try {
+      return (await getMetricNames({ search: text, limit }, signal)).items;
+    } catch (error) {
+      if (!(error instanceof ApiError && error.missing)) throw error;
+      hasMetricNames = false;
+    }
   }
-  const matcher = `{__name__=~${JSON.stringify(`(?i).*${escapeRegex(text)}.*`)}}`;
+  const matcher = `{__name__=~${quote(`(?i).*${escapeRegex(text)}.*`)}}`;
   const params: Params = { limit, 'match[]': text === '' ? undefined : [matcher] };
-  return (await call<string[]>('api/v1/label/__name__/values', { params, signal })).data;
+  const names = (await call<string[]>('api/v1/label/__name__/values', { params, signal })).data;
+  return names.map((name) => ({ name, type: null, help: null }));
 }
+
+export const searchMetrics = async (text: string, limit: number, signal?: AbortSignal) =>
+  (await findMetrics(text, limit, signal)).map(({ name }) => name);
 
 /** The text as an RE2 pattern that matches just it. */
 export function escapeRegex(text: string): string {

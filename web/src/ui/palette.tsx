@@ -1,7 +1,7 @@
 // Ctrl-K: go to a page, do something, or find a metric.
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { searchMetrics } from '../api/status';
+import { findMetrics } from '../api/status';
 import { matches } from '../format/search';
 import { Dialog } from './dialog';
 import { useApi, useSettled } from './use-api';
@@ -38,12 +38,12 @@ export function Palette({ pages, onMetric }: { pages: readonly Action[]; onMetri
   const [at, setAt] = useState(0);
   const list = useRef<HTMLUListElement>(null);
   const settled = useSettled(text.trim());
-  const metrics = useApi((signal) => searchMetrics(settled, metricsShown, signal), [settled]);
+  const metrics = useApi((signal) => findMetrics(settled, metricsShown, signal), [settled]);
   const close = () => (paletteOpen.value = false);
 
   const found: Action[] = [...pages, ...actions.value]
     .filter((action) => matches(action.title, text))
-    .concat((metrics.data ?? []).filter((name) => matches(name, text)).map((name) => ({ title: name, kind: 'metric', run: () => onMetric(name) })));
+    .concat((metrics.data ?? []).filter(({ name }) => matches(name, text)).map(({ name }) => ({ title: name, kind: 'metric', run: () => onMetric(name) })));
   const chosen = Math.min(at, found.length - 1);
   useEffect(() => {
     list.current?.children[chosen]?.scrollIntoView({ block: 'nearest' });

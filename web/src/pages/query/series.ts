@@ -76,3 +76,28 @@ export function nearest(columns: readonly Column[], at: number, y: number, shown
   });
   return best;
 }
+
+export interface Summary {
+  last: number;
+  min: number;
+  mean: number;
+  max: number;
+}
+
+/** NaN where there is no value at all. */
+export function summary(column: Column): Summary {
+  let last = NaN;
+  let min = Infinity;
+  let max = -Infinity;
+  let sum = 0;
+  let count = 0;
+  for (const value of column) {
+    if (value === null) continue;
+    last = value;
+    min = Math.min(min, value);
+    max = Math.max(max, value);
+    sum += value;
+    count += 1;
+  }
+  return count === 0 ? { last: NaN, min: NaN, mean: NaN, max: NaN } : { last, min, mean: sum / count, max };
+}

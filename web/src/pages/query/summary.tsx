@@ -1,0 +1,16 @@
+import { formatDuration, formatElapsed } from '../../format/duration';
+import { formatCount } from '../../format/number';
+import type { Run } from './use-run';
+
+/** One line about the answer: how much, how long, how fine. */
+export function RunSummary({ run }: { run: Run }) {
+  const { data, kind, grid, took } = run;
+  const parts: string[] = [];
+  if (data.resultType === 'vector' || data.resultType === 'matrix') parts.push(`${formatCount(data.result.length)} series`);
+  if (kind !== 'instant') parts.push(`step ${formatDuration(grid.step)}`);
+  const read = data.stats?.samples.samplesRead;
+  if (read !== undefined) parts.push(`${formatCount(read)} samples read`);
+  const server = data.stats?.timings['execTotalTime'];
+  parts.push(server === undefined ? formatElapsed(took) : `${formatElapsed(server)} on the server, ${formatElapsed(took)} in all`);
+  return <>{parts.join(' · ')}</>;
+}
