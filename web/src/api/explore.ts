@@ -4,7 +4,7 @@ import { labelName, quote, type Labels } from '../format/labels';
 import { parseValue } from '../format/number';
 import { call, get } from './client';
 import { ApiError } from './error';
-import { escapeRegex, getMetricNames, searchMetrics, type MetricName } from './status';
+import { escapeRegex, getMetricNames, searchMetrics, type MetricName, type MetricNames } from './status';
 import { getCardinality, type Cardinality, type Count } from './storage';
 
 export interface MetricQuery {
@@ -19,23 +19,27 @@ export interface MetricQuery {
 export interface MetricPage {
   total: number;
   items: MetricName[];
+  /** For example that names in the store could not be read. */
+  warnings: string[];
   /** The server knows names only: an older one. */
   namesOnly: boolean;
 }
 
 export async function listMetrics(query: MetricQuery, signal?: AbortSignal): Promise<MetricPage> {
   try {
-    return { ...(await getMetricNames({ ...query }, signal)), namesOnly: false };
+    const { data, warnings } = await call<MetricNames>('api/v1/status/metric_names', { params: { ...query }, signal });
+    return { ...data, warnings, namesOnly: false };
   } catch (error) {
     if (!(error instanceof ApiError && error.missing)) throw error;
   }
   const names = await searchMetrics(query.search, query.limit, signal);
-  return { total: names.length, items: names.map(nameOnly), namesOnly: true };
+  return { total: names.length, items: names.map(nameOnly), warnings: [], namesOnly: true };
 }
 
 const nameOnly = (name: string): MetricName => ({ name, type: null, unit: null, help: null, series: null, queries: null, lastQueried: null });
 
-const namesAsked = 200;
+/** The server finds names that contain a text, and `up` is in many. This is as many as it tells at once. */
+const namesAsked = 1000;
 
 /** What is known of one metric. Its usage is null where the server does not count, or has too many similar names. */
 export async function getMetric(name: string, signal?: AbortSignal): Promise<MetricName> {

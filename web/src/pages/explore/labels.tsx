@@ -8,9 +8,9 @@ import { ErrorBox, Spinner } from '../../ui/feedback';
 import { Search } from '../../ui/field';
 import { Bar } from '../../ui/stat';
 import { Table, type Column } from '../../ui/table';
+import { useTextParam } from '../../ui/text-param';
 import { useApi } from '../../ui/use-api';
 import { selectorOf } from './expression';
-import { useTextParam } from './view';
 import { since, type Within } from './within';
 
 const topShown = 3;

@@ -3,16 +3,17 @@ import type { MetricName } from '../../api/status';
 import { formatCount } from '../../format/number';
 import { buildHash, navigate, queryHref, route, setParams } from '../../router';
 import { Button } from '../../ui/button';
-import { Empty, ErrorBox, Spinner } from '../../ui/feedback';
+import { Empty, ErrorBox, Notices, Spinner } from '../../ui/feedback';
 import { Search, Select } from '../../ui/field';
 import { useActions } from '../../ui/palette';
 import { Pager } from '../../ui/pager';
 import { Badge } from '../../ui/stat';
 import { Table, type Column } from '../../ui/table';
+import { useTextParam } from '../../ui/text-param';
 import { Ago, Time } from '../../ui/time';
 import { useApi } from '../../ui/use-api';
 import { suggestions } from './expression';
-import { neverReadFirst, pageSize, readView, sortParams, types, useTextParam, type View } from './view';
+import { neverReadFirst, pageSize, readView, sortParams, types, type View } from './view';
 
 /** All metrics, searched, sorted and paged by the server: there may be a hundred thousand. */
 export function MetricList() {
@@ -49,6 +50,7 @@ export function MetricList() {
         )}
       </form>
       {error !== undefined && <ErrorBox error={error} onRetry={reload} />}
+      {data && <Notices warnings={data.warnings} infos={[]} />}
       {!data && loading && <Spinner />}
       {data && (
         <div class={loading ? 'waiting' : ''}>

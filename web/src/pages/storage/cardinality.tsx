@@ -1,0 +1,78 @@
+import { getCardinality } from '../../api/storage';
+import { formatDay } from '../../format/time';
+import { route, setParams } from '../../router';
+import { zone } from '../../state/zone';
+import { IconButton } from '../../ui/button';
+import { Explain } from '../../ui/explain';
+import { ErrorBox, Spinner } from '../../ui/feedback';
+import { useTextParam } from '../../ui/text-param';
+import { useApi } from '../../ui/use-api';
+import { ChurnStats } from './churn';
+import { dayBounds, isDay, shiftDay } from './day';
+import { Focus } from './focus';
+import { Rankings } from './rankings';
+
+/** Entries of each ranking that are asked for. The server ranks all series, whatever is asked. */
+const limit = 1000;
+
+/** Which metrics, labels and values have most series on a day, beside the day before. */
+export function CardinalityTab() {
+  const { params } = route.value;
+  const today = formatDay(Date.now() / 1000, zone.value);
+  const wanted = params.get('day');
+  const day = isDay(wanted) ? wanted : today;
+  const yesterday = shiftDay(day, -1);
+  const match = params.get('match') ?? '';
+  const focus = params.get('focus');
+
+  const ask = (start: number, end: number, signal: AbortSignal) =>
+    getCardinality({ start, end, limit, 'match[]': match === '' ? undefined : [match], focusLabel: focus }, signal);
+  const deps = [day, zone.value, match, focus];
+  const of = (name: string) => dayBounds(name, zone.value);
+  const now = useApi((signal) => ask(of(day).start, of(day).end, signal), deps);
+  const before = useApi((signal) => ask(of(yesterday).start, of(yesterday).end, signal), deps);
+  // Both days together tell what is new, by subtraction.
+  const both = useApi((signal) => ask(of(yesterday).start, of(day).end, signal), deps);
+
+  const error = now.error ?? before.error ?? both.error;
+  const loading = now.loading || before.loading || both.loading;
+  return (
+    <div class="stack">
+      <Choice day={day} today={today} />
+      {error !== undefined && <ErrorBox error={error} onRetry={() => [now, before, both].forEach((each) => each.reload())} />}
+      {loading && <Spinner text="Counting the series of two days" />}
+      {now.data && before.data && (
+        <div class={loading ? 'stack waiting' : 'stack'}>
+          <ChurnStats day={now.data} before={before.data} both={both.data ?? null} />
+          <Rankings day={now.data} before={before.data} both={both.data ?? null} limit={limit} />
+          {focus !== null && <Focus label={focus} day={now.data} before={before.data} both={both.data ?? null} limit={limit} />}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Choice({ day, today }: { day: string; today: string }) {
+  const [text, setText] = useTextParam('match');
+  const choose = (next: string) => setParams({ day: next === today ? null : next });
+  return (
+    <div class="row">
+      <IconButton icon="left" label="The day before" onClick={() => choose(shiftDay(day, -1))} />
+      <input type="date" aria-label="Day" value={day} max={today} onChange={(event) => isDay(event.currentTarget.value) && choose(event.currentTarget.value)} />
+      <IconButton icon="right" label="The next day" disabled={day >= today} onClick={() => choose(shiftDay(day, 1))} />
+      <input
+        class="search"
+        aria-label="Only series that match this selector"
+        placeholder={'Only series that match: {job="node"}'}
+        spellcheck={false}
+        autocomplete="off"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <Explain what="Series of a day">
+        A series counts for a day when it has a sample in one of its hours. {day === today && 'Today is not over, so it is compared with a whole day. '}
+        Days follow the time zone that is chosen at the top.
+      </Explain>
+    </div>
+  );
+}
