@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 /** A button that opens a box below it. Escape, a click outside and `close` close it. */
 export function Popover(props: {
@@ -30,6 +30,15 @@ export function Popover(props: {
       document.removeEventListener('mousedown', outside);
       box?.removeEventListener('keydown', escape);
     };
+  }, [open]);
+  // A box that would leave the window is moved back into it.
+  useLayoutEffect(() => {
+    const box = ref.current?.querySelector<HTMLElement>('.popover-box');
+    if (!open || !box) return;
+    const { left, right } = box.getBoundingClientRect();
+    const room = 8;
+    const shift = Math.max(room - left, Math.min(0, innerWidth - room - right));
+    if (shift !== 0) box.style.translate = `${shift}px`;
   }, [open]);
   const close = () => {
     setOpen(false);

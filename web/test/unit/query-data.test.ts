@@ -76,7 +76,7 @@ describe('lines', () => {
 
   test('stand on each other, hidden ones take no room', () => {
     const columns = [[1, 1], [10, null], [100, 100]];
-    expect(stack(columns, () => true)).toEqual([[1, 1], [11, null], [111, 101]]);
+    expect(stack(columns, () => true)).toEqual([[1, 1], [11, 1], [111, 101]]);
     expect(stack(columns, (i) => i !== 1)[2]).toEqual([101, 101]);
   });
 
@@ -101,9 +101,11 @@ describe('the y axis', () => {
     [4, 4, false, [2, 6]],
     [-100, -10, false, [-104.5, 0]],
     [null, null, false, [0, 1]],
-    [3, 4000, true, [1, 10000]],
+    [3, 4000, true, [2, 5000]],
+    [30, 115, true, [20, 200]],
     [0, 100, true, [0.0001, 100]],
     [10, 10, true, [1, 100]],
+    [1, 10, true, [1, 10]],
     [-5, -1, true, [0.1, 1]],
   ] as const)('%s to %s, log %s', (min, max, log, range) => {
     const [low, high] = yRange(min, max, log);

@@ -30,11 +30,29 @@ const lightness = (hue: number) => (hue > 35 && hue < 200 ? 33 : 43);
 
 const hsl = (hue: number, saturation: number, light: number) => `hsl(${hue} ${saturation}% ${light}%)`;
 
+// From few to many: one hue, ever further from the background.
+const heat = {
+  light: [
+    [221, 238, 248],
+    [109, 180, 221],
+    [11, 101, 144],
+    [4, 34, 52],
+  ],
+  dark: [
+    [20, 52, 70],
+    [27, 108, 150],
+    [92, 184, 230],
+    [236, 249, 255],
+  ],
+} as const;
+
 /** The color of a heatmap's cell: `part` of the fullest cell, 0 to 1. */
 export function heatColor(part: number, dark: boolean): string {
-  // Single observations must be seen beside thousands.
-  const strength = part <= 0 ? 0 : 0.12 + 0.88 * Math.sqrt(Math.min(part, 1));
-  const hue = Math.round(210 - 170 * strength);
-  const light = dark ? 18 + 52 * strength : 92 - 52 * strength;
-  return hsl(hue, Math.round(55 + 35 * strength), Math.round(light));
+  const stops = dark ? heat.dark : heat.light;
+  // The root, because single observations must be seen beside thousands.
+  const at = Math.sqrt(Math.max(0, Math.min(part, 1))) * (stops.length - 1);
+  const below = Math.min(Math.floor(at), stops.length - 2);
+  const [from, to] = [stops[below]!, stops[below + 1]!];
+  const mixed = from.map((channel, i) => Math.round(channel + (to[i]! - channel) * (at - below)));
+  return `rgb(${mixed.join(' ')})`;
 }

@@ -35,8 +35,10 @@ export default function QueryPage() {
   };
   const zoom = (start: number, end: number) => {
     zoomed.current.push(view.span);
-    const range = Math.max(0.1, Math.round((end - start) * 1000) / 1000);
-    change({ span: { range, end: Math.round(end * 1000) / 1000 } });
+    // Whole seconds are easier to read and to say; below a minute they would be too coarse.
+    const unit = end - start > 60 ? 1 : 1000;
+    const round = (at: number) => Math.round(at * unit) / unit;
+    change({ span: { range: Math.max(0.1, round(end) - round(start)), end: round(end) } });
   };
   const zoomOut = () => change({ span: zoomed.current.pop() ?? wider(view.span) });
   const share = async () => {

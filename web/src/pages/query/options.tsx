@@ -19,7 +19,7 @@ export function Options({ panel, range, onChange }: { panel: Panel; range: numbe
       button={
         <>
           <Icon name="clock" />
-          {parts.length > 0 ? parts.join(', ') : 'Step'}
+          {parts.length > 0 ? parts.join(', ') : 'Step auto'}
         </>
       }
     >

@@ -41,12 +41,12 @@ export function toLines(matrix: readonly Series[], grid: Grid, most: number): Li
   return { times, lines, histograms };
 }
 
-/** Each line on top of those before it; hidden ones take no room. A gap adds nothing. */
+/** Each line on top of those before it; hidden ones take no room. A gap is zero, or areas above it would have none to stand on. */
 export function stack(columns: readonly Column[], shown: (index: number) => boolean): Column[] {
   const sums: number[] = new Array<number>(columns[0]?.length ?? 0).fill(0);
   return columns.map((column, i) => {
     if (!shown(i)) return column;
-    return column.map((value, at) => (value === null ? null : (sums[at] = (sums[at] ?? 0) + value)));
+    return column.map((value, at) => (sums[at] = (sums[at] ?? 0) + (value ?? 0)));
   });
 }
 

@@ -1,5 +1,7 @@
 import { formatDuration, formatElapsed } from '../../format/duration';
 import { formatCount } from '../../format/number';
+import { formatTime } from '../../format/time';
+import { zone } from '../../state/zone';
 import type { Run } from './use-run';
 
 /** One line about the answer: how much, how long, how fine. */
@@ -7,7 +9,7 @@ export function RunSummary({ run }: { run: Run }) {
   const { data, kind, grid, took } = run;
   const parts: string[] = [];
   if (data.resultType === 'vector' || data.resultType === 'matrix') parts.push(`${formatCount(data.result.length)} series`);
-  if (kind !== 'instant') parts.push(`step ${formatDuration(grid.step)}`);
+  parts.push(kind === 'instant' ? `at ${formatTime(Math.round(run.at), zone.value)}` : `step ${formatDuration(grid.step)}`);
   const read = data.stats?.samples.samplesRead;
   if (read !== undefined) parts.push(`${formatCount(read)} samples read`);
   const server = data.stats?.timings['execTotalTime'];

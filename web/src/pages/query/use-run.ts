@@ -14,6 +14,8 @@ export interface Run extends Answer<QueryData> {
   expr: string;
   kind: Kind;
   grid: Grid;
+  /** The time of the latest values. */
+  at: number;
   exemplars: Exemplars[];
   /** Seconds until the answer was here. */
   took: number;
@@ -73,7 +75,8 @@ async function ask(panel: Panel, span: Span, kind: Kind, exemplars: boolean, sig
   const now = Date.now() / 1000;
   const grid = gridOf(span, panel.step, now);
   if (kind === 'instant') {
-    return { ...(await queryAt(panel.expr, span.end ?? now, panel, signal)), expr: panel.expr, kind, grid, exemplars: [] };
+    const at = span.end ?? now;
+    return { ...(await queryAt(panel.expr, at, panel, signal)), expr: panel.expr, kind, grid, at, exemplars: [] };
   }
   const extra = kind === 'explain' ? { stats: 'all', explain: 'true' } : {};
   const [answer, points] = await Promise.all([
@@ -81,5 +84,5 @@ async function ask(panel: Panel, span: Span, kind: Kind, exemplars: boolean, sig
     // Exemplars are an addition: without them the graph is still one.
     exemplars ? queryExemplars(panel.expr, grid.start, grid.end, signal).catch(() => []) : [],
   ]);
-  return { ...answer, expr: panel.expr, kind, grid, exemplars: points };
+  return { ...answer, expr: panel.expr, kind, grid, at: grid.end, exemplars: points };
 }

@@ -22,7 +22,14 @@ function logRange(min: number, max: number): [number, number] {
   if (max <= 0) return [0.1, 1];
   // What is not positive has no place on this axis.
   const least = min > 0 ? min : max / 1e6;
-  const low = 10 ** Math.floor(Math.log10(least));
-  const high = 10 ** Math.ceil(Math.log10(max));
+  const [low, high] = [roundBelow(least), -roundBelow(-max)];
   return low === high ? [low / 10, high * 10] : [low, high];
+}
+
+/** The largest of 1, 2 and 5 times a power of ten that is not above the number; for a negative one, likewise. */
+function roundBelow(n: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.abs(n)) + 1e-9);
+  const steps = n > 0 ? [5, 2, 1] : [-1, -2, -5, -10];
+  // Powers of ten are not exact below one, so that "not above" needs a grain of salt.
+  return (steps.find((step) => step * power <= n + Math.abs(n) * 1e-9) ?? Math.sign(n)) * power;
 }
