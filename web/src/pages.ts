@@ -10,8 +10,14 @@ export interface Page {
   shown?: (features: Features) => boolean;
 }
 
+// The editor is most of what the page weighs; asked for together they arrive sooner.
+function loadQuery() {
+  void import('./pages/query/editor-view');
+  return import('./pages/query');
+}
+
 export const pages: readonly Page[] = [
-  { id: 'query', title: 'Query', load: () => import('./pages/query') },
+  { id: 'query', title: 'Query', load: loadQuery },
   { id: 'explore', title: 'Explore', load: () => import('./pages/explore') },
   { id: 'storage', title: 'Storage', load: () => import('./pages/storage') },
   { id: 'targets', title: 'Targets', load: () => import('./pages/targets'), shown: (features) => features.scrape },

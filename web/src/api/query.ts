@@ -67,8 +67,8 @@ const evaluation = ({ lookback, resolution }: Evaluation): Params => ({
 // Queries are sent in the body: they may be longer than a URL.
 const ask = <T>(path: string, params: Params, signal?: AbortSignal): Promise<Answer<T>> => call<T>(path, { method: 'POST', params, signal });
 
-export const queryAt = (query: string, time: number, how: Evaluation, signal?: AbortSignal) =>
-  ask<QueryData>('api/v1/query', { query, time, stats: 'true', ...evaluation(how) }, signal);
+export const queryAt = (query: string, time: number, how: Evaluation, limit: number, signal?: AbortSignal) =>
+  ask<QueryData>('api/v1/query', { query, time, limit, stats: 'true', ...evaluation(how) }, signal);
 
 export const queryRange = (query: string, grid: Grid, how: Evaluation, extra: Params, signal?: AbortSignal) =>
   ask<QueryData>('api/v1/query_range', { query, ...grid, stats: 'true', ...evaluation(how), ...extra }, signal);

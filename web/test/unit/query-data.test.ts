@@ -64,15 +64,13 @@ describe('lines', () => {
   ];
 
   test('have a value or a gap at every time', () => {
-    const { lines, histograms } = toLines(matrix, grid, 10);
+    const { lines, histograms } = toLines(matrix, grid);
     expect(lines.map(({ values }) => values)).toEqual([
       [1, null, null, null],
       [null, 2, 3, null],
     ]);
     expect(histograms).toBe(1);
   });
-
-  test('are not more than asked for', () => expect(toLines(matrix, grid, 1).lines).toHaveLength(1));
 
   test('stand on each other, hidden ones take no room', () => {
     const columns = [[1, 1], [10, null], [100, 100]];

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Exemplars, Grid, Series } from '../../api/query';
 import { seriesName } from '../../format/labels';
-import { formatCount, parseValue } from '../../format/number';
+import { parseValue } from '../../format/number';
 import { dark } from '../../state/theme';
 import { zone } from '../../state/zone';
 import { Empty } from '../../ui/feedback';
@@ -13,8 +13,6 @@ import type { Zooming } from './plot';
 import { toLines } from './series';
 import { Tooltip } from './tooltip';
 
-/** More would neither be told apart nor be drawn in time. */
-const linesMax = 2000;
 const exemplarsMax = 500;
 
 interface Props extends Zooming {
@@ -26,7 +24,7 @@ interface Props extends Zooming {
 }
 
 export function Graph({ matrix, grid, stacked, log, exemplars, onZoom, onZoomOut }: Props) {
-  const lines = useMemo(() => toLines(matrix, grid, linesMax), [matrix, grid]);
+  const lines = useMemo(() => toLines(matrix, grid), [matrix, grid]);
   const names = useMemo(() => lines.lines.map(({ labels }) => seriesName(labels)), [lines]);
   const points = useMemo(() => exemplarPoints(exemplars), [exemplars]);
   // By name, so that a refresh does not bring back what was hidden.
@@ -69,11 +67,6 @@ export function Graph({ matrix, grid, stacked, log, exemplars, onZoom, onZoomOut
   }
   return (
     <div class="graph">
-      {matrix.length > linesMax && (
-        <p class="muted">
-          {formatCount(linesMax)} of {formatCount(matrix.length)} series are drawn. topk() picks the largest, an aggregation joins them.
-        </p>
-      )}
       <div class="plot-box">
         <div class="plot" ref={host} role="img" aria-label={`Graph of ${names.length} series; the table below has their values`} />
         <Tooltip hover={hover} lines={lines} exemplars={exemplars} />

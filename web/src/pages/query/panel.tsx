@@ -173,10 +173,11 @@ function TabTools({ panel, onChange, run }: Props & { run: Run | null }) {
 
 function View({ panel, run, onZoom, onZoomOut }: Props & { run: Run }) {
   const data: QueryData = run.data;
-  if (panel.tab === 'explain') return run.kind === 'explain' ? <Explain data={data} took={run.took} /> : <Spinner text="Running" />;
-  if (panel.tab === 'table') return run.kind === 'instant' ? <ResultTable data={data} /> : <Spinner text="Running" />;
-  // Between tabs the answer is one of the other kind for a moment.
-  if (data.resultType !== 'matrix' || run.kind === 'instant') return <Spinner text="Running" />;
+  // After a change of tabs the answer is the one of the other tab for a moment.
+  if (run.tab !== panel.tab) return <Spinner text="Running" />;
+  if (panel.tab === 'explain') return <Explain data={data} took={run.took} />;
+  if (panel.tab === 'table') return <ResultTable data={data} />;
+  if (data.resultType !== 'matrix') return null;
   const common = { matrix: data.result, grid: run.grid, onZoom, onZoomOut };
   if (panel.tab === 'heatmap') return <HeatmapView {...common} />;
   return <Graph {...common} stacked={panel.stacked} log={panel.log} exemplars={run.exemplars} />;

@@ -23,13 +23,13 @@ export function timesOf({ start, end, step }: Grid): number[] {
 }
 
 /** A value for each time of the grid. What cannot be drawn (NaN, infinities) is a gap. */
-export function toLines(matrix: readonly Series[], grid: Grid, most: number): Lines {
+export function toLines(matrix: readonly Series[], grid: Grid): Lines {
   const times = timesOf(grid);
   const lines: Line[] = [];
   let histograms = 0;
   for (const { metric, values, histograms: own } of matrix) {
     if (own?.length) histograms += 1;
-    if (!values?.length || lines.length >= most) continue;
+    if (!values?.length) continue;
     const column: Column = new Array<number | null>(times.length).fill(null);
     for (const [at, text] of values) {
       const i = Math.round((at - grid.start) / grid.step);

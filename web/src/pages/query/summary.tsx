@@ -6,10 +6,10 @@ import type { Run } from './use-run';
 
 /** One line about the answer: how much, how long, how fine. */
 export function RunSummary({ run }: { run: Run }) {
-  const { data, kind, grid, took } = run;
+  const { data, tab, grid, took } = run;
   const parts: string[] = [];
   if (data.resultType === 'vector' || data.resultType === 'matrix') parts.push(`${formatCount(data.result.length)} series`);
-  parts.push(kind === 'instant' ? `at ${formatTime(Math.round(run.at), zone.value)}` : `step ${formatDuration(grid.step)}`);
+  parts.push(tab === 'table' ? `at ${formatTime(Math.round(run.at), zone.value)}` : `step ${formatDuration(grid.step)}`);
   const read = data.stats?.samples.samplesRead;
   if (read !== undefined) parts.push(`${formatCount(read)} samples read`);
   const server = data.stats?.timings['execTotalTime'];

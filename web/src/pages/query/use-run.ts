@@ -12,7 +12,7 @@ import type { Panel, TabId } from './link';
 export interface Run extends Answer<QueryData> {
   /** What was asked; another one may be on its way. */
   expr: string;
-  kind: Kind;
+  tab: TabId;
   grid: Grid;
   /** The time of the latest values. */
   at: number;
@@ -29,16 +29,16 @@ export interface Running {
   cancel: () => void;
 }
 
-type Kind = 'instant' | 'range' | 'explain';
-
-const kindOf = (tab: TabId): Kind => (tab === 'table' ? 'instant' : tab === 'explain' ? 'explain' : 'range');
+/** More lines would neither be told apart nor be drawn in time; the server warns where there are more. */
+const linesMax = 2000;
+const bucketsMax = 20_000;
+const rowsMax = 100_000;
 
 /** `asked` counts up with every press of the button, `tick` with every refresh. */
 export function useRun(panel: Panel, span: Span, asked: number, tick: number): Running {
   const [state, setState] = useState<Omit<Running, 'cancel'>>({ run: null, error: null, since: null });
   const abort = useRef<AbortController | null>(null);
   const lastTick = useRef(tick);
-  const kind = kindOf(panel.tab);
   const exemplars = panel.exemplars && panel.tab === 'graph';
 
   useEffect(() => {
@@ -61,28 +61,30 @@ export function useRun(panel: Panel, span: Span, asked: number, tick: number): R
       abort.current = null;
       setState((before) => ({ ...before, since: null, ...next }));
     };
-    ask(panel, span, kind, exemplars, own.signal).then(
+    ask(panel, span, exemplars, own.signal).then(
       (answer) => finish({ run: { ...answer, took: (performance.now() - began) / 1000 }, error: null }),
       (error: unknown) => finish(isAbort(error) ? {} : { error, run: null }),
     );
-  }, [panel.expr, panel.step, panel.lookback, panel.resolution, kind, exemplars, span.range, span.end, asked, tick, revived.value, credential.value]);
+  }, [panel.expr, panel.step, panel.lookback, panel.resolution, panel.tab, exemplars, span.range, span.end, asked, tick, revived.value, credential.value]);
   useEffect(() => () => abort.current?.abort(), []);
 
   return { ...state, cancel: () => abort.current?.abort() };
 }
 
-async function ask(panel: Panel, span: Span, kind: Kind, exemplars: boolean, signal: AbortSignal): Promise<Omit<Run, 'took'>> {
+async function ask(panel: Panel, span: Span, exemplars: boolean, signal: AbortSignal): Promise<Omit<Run, 'took'>> {
+  const { expr, tab } = panel;
   const now = Date.now() / 1000;
   const grid = gridOf(span, panel.step, now);
-  if (kind === 'instant') {
+  if (tab === 'table') {
     const at = span.end ?? now;
-    return { ...(await queryAt(panel.expr, at, panel, signal)), expr: panel.expr, kind, grid, at, exemplars: [] };
+    return { ...(await queryAt(expr, at, panel, rowsMax, signal)), expr, tab, grid, at, exemplars: [] };
   }
-  const extra = kind === 'explain' ? { stats: 'all', explain: 'true' } : {};
+  const limit = tab === 'heatmap' ? bucketsMax : linesMax;
+  const extra = tab === 'explain' ? { limit, stats: 'all', explain: 'true' } : { limit };
   const [answer, points] = await Promise.all([
-    queryRange(panel.expr, grid, panel, extra, signal),
+    queryRange(expr, grid, panel, extra, signal),
     // Exemplars are an addition: without them the graph is still one.
-    exemplars ? queryExemplars(panel.expr, grid.start, grid.end, signal).catch(() => []) : [],
+    exemplars ? queryExemplars(expr, grid.start, grid.end, signal).catch(() => []) : [],
   ]);
-  return { ...answer, expr: panel.expr, kind, grid, at: grid.end, exemplars: points };
+  return { ...answer, expr, tab, grid, at: grid.end, exemplars: points };
 }

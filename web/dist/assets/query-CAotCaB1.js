@@ -1,1 +1,0 @@
-import{n as e,t}from"./index-DqZg7dO2.js";function n(){return e(t,{title:`This page is not built yet.`})}export{n as default};
