@@ -20,6 +20,10 @@ for (const name of first) {
   for (const [, found] of text.matchAll(/(?:from|import)\s*["']\.\/([^"']+)["']/g)) first.add(`assets/${found}`);
 }
 
+// A chunk's styles have its name.
+const stem = (name) => name.replace(/-[^-]{8}\.\w+$/, '');
+for (const name of [...first]) for (const style of assets) if (style.endsWith('.css') && stem(style) === stem(name)) first.add(style);
+
 let total = 0;
 for (const name of [...first].sort()) {
   total += size(name);
