@@ -1,10 +1,8 @@
 // Text has a contrast of 4.5:1 in both themes, lines and borders that mean something 3:1 (WCAG AA).
-
 import { describe, expect, test } from 'vitest';
 import { seriesColor } from '../../src/pages/query/colors';
 import css from '../../src/styles/tokens.css?raw';
 
-XX
 const tokens = new Map([...css.matchAll(/(--[\w-]+): light-dark\((#\w{6}), (#\w{6})\)/g)].map(([, name, light, dark]) => [name!, [light!, dark!] as const]));
 
 type Rgb = [number, number, number];
