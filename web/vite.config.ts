@@ -14,5 +14,5 @@ export default defineConfig({
     reportCompressedSize: false,
     chunkSizeWarningLimit: 700,
   },
-  test: { include: ['test/unit/**/*.test.ts'], environment: 'node', pool: 'threads' },
+  test: { include: ['test/unit/**/*.test.ts'], environment: 'node', pool: 'threads', css: true },
 });
