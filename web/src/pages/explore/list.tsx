@@ -24,10 +24,11 @@ export function MetricList() {
   const toggleUnread = () => setParams(sortParams(unread ? { column: 'name', down: false } : neverReadFirst));
   useActions([{ title: 'Metrics that nobody reads', run: () => setParams(sortParams(neverReadFirst)) }]);
 
-  const first = data?.items[0];
-  const openFirst = (event: Event) => {
+  // Whoever types quickly is ahead of the list, so the server is asked what the first is.
+  const openFirst = async (event: Event) => {
     event.preventDefault();
-    if (first && text === view.search) navigate('explore', withMetric(first.name));
+    const { items } = await listMetrics({ ...query({ ...view, search: text, page: 0 }), limit: 1 }).catch(() => ({ items: [] }));
+    if (items[0]) navigate('explore', withMetric(items[0].name, text));
   };
   return (
     <div class="stack">
@@ -89,8 +90,9 @@ const toPage = (page: number) => {
 };
 
 /** The list's own parameters stay in the link, for the way back. */
-function withMetric(name: string): URLSearchParams {
+function withMetric(name: string, search?: string): URLSearchParams {
   const params = new URLSearchParams(route.value.params);
+  if (search) params.set('search', search);
   params.set('metric', name);
   return params;
 }

@@ -41,8 +41,14 @@ export function BucketsTab({ buckets }: { buckets: Loaded<Buckets> }) {
           <Explain what="Buckets">
             A bucket holds all samples of a span of time: one hour when it is fresh, then 4, 16, 64 and 256 hours, as maintenance builds larger ones out of
             smaller ones. Lanes are resolutions: raw samples, and windows that they were rolled up to. Height is bytes per hour, compared with the largest of
-            the lane.
+            the lane. Yellow boxes are being built, gray ones were replaced and go soon.
           </Explain>
+          {data.head.minTime !== null && (
+            <>
+              {' '}
+              Samples since <Time at={data.head.minTime} /> are in memory, too.
+            </>
+          )}
         </p>
         <Segmented
           label="Time line of"

@@ -44,8 +44,8 @@ export function CardinalityTab() {
       {now.data && before.data && (
         <div class={loading ? 'stack waiting' : 'stack'}>
           <ChurnStats day={now.data} before={before.data} both={both.data ?? null} />
+          {focus !== null && <Focus key={focus} label={focus} day={now.data} before={before.data} both={both.data ?? null} limit={limit} />}
           <Rankings day={now.data} before={before.data} both={both.data ?? null} limit={limit} />
-          {focus !== null && <Focus label={focus} day={now.data} before={before.data} both={both.data ?? null} limit={limit} />}
         </div>
       )}
     </div>

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'preact/hooks';
 import { formatCount } from '../../format/number';
 import type { Cardinality } from '../../api/storage';
 import { buildHash, setParams } from '../../router';
@@ -9,11 +10,14 @@ const byMetric = (found: Cardinality) => found.metricsByFocusLabel;
 
 /** A label in focus: its values, and the metrics that have it. */
 export function Focus({ label, ...days }: Days & { label: string }) {
+  const ref = useRef<HTMLElement>(null);
+  // It stands above the list from which it was chosen, which may be long.
+  useEffect(() => ref.current?.scrollIntoView({ block: 'nearest' }), []);
   const values = useCompared(days, byValue, true);
   const metrics = useCompared(days, byMetric, true);
   const common = { unit: 'Series', churn: true, format: formatCount, limit: days.limit };
   return (
-    <section class="stack" aria-label={`The label ${label}`}>
+    <section class="stack focus-box" ref={ref} aria-label={`The label ${label}`}>
       <div class="row spread">
         <h2>
           The label <span class="mono">{label}</span>

@@ -1,4 +1,4 @@
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { getBuckets, getOwnMetrics } from '../../api/storage';
 import { parseExposition } from '../../format/exposition';
 import { route, setParams } from '../../router';
@@ -54,7 +54,7 @@ export interface Readings {
 /** The process' own metrics, the latest and the one before it. */
 function useReadings(): Readings {
   const latest = useRef<Reading | null>(null);
-  const { data, error } = useApi(
+  const { data, error, reload } = useApi(
     async (signal) => {
       const samples = parseExposition(await getOwnMetrics(signal));
       const now: Reading = { at: Date.now() / 1000, samples };
@@ -65,5 +65,10 @@ function useReadings(): Readings {
     [],
     often,
   );
+  // A rate needs two reads; nobody should have to wait for the first one.
+  useEffect(() => {
+    const timer = setTimeout(reload, 1000);
+    return () => clearTimeout(timer);
+  }, []);
   return { now: data?.now ?? null, before: data?.before ?? null, error };
 }

@@ -21,8 +21,8 @@ export function RetentionTab({ buckets }: { buckets: Bucket[] | null }) {
   return (
     <div class="stack">
       {policy.data === null ? <NoPolicy /> : <PolicyView policy={policy.data} />}
-      {policy.data && buckets && <WhatGoes policy={policy.data} buckets={buckets} />}
       {maintenance.data && maintenance.data.keptBackCount > 0 && <KeptBack maintenance={maintenance.data} />}
+      {policy.data && buckets && <WhatGoes policy={policy.data} buckets={buckets} />}
     </div>
   );
 }
@@ -72,7 +72,7 @@ const policyColumns: readonly Column<Line>[] = [
 ];
 
 const times = [0, day, 7 * day, 30 * day];
-const listed = 50;
+const listed = 20;
 
 function WhatGoes({ policy, buckets }: { policy: Policy; buckets: readonly Bucket[] }) {
   const now = Date.now() / 1000;
@@ -84,7 +84,7 @@ function WhatGoes({ policy, buckets }: { policy: Policy; buckets: readonly Bucke
         What goes when{' '}
         <Explain what="What goes when">
           A bucket can go when its last sample is older than its level is kept. It goes some days later: deletion is by units of 128 hours, and only where the next
-          level has the same time. From the moment it is too old it is left out of answers, if the next level has it.
+          level has the same time. From the moment it is too old it is left out of answers, if the next level has it. Series with times of their own are not considered here.
         </Explain>
       </h2>
       <Table label="How much goes" columns={goingColumns} rows={goingWithin(list, now, times)} rowKey={(row) => row.within} />

@@ -42,8 +42,8 @@ export function RunNow() {
           <div class="stack">
             <p>
               Everything that is closed is brought into its final form at once: flushed, rewritten as larger buckets, rolled up, and deleted where the retention
-              policy allows it. It does not keep to the rates that protect queries and ingest, and it cannot be stopped; it may take minutes or hours. Nothing is
-              lost by it, and nothing needs it.
+              policy allows it. It does not keep to the rates that protect queries and ingest, and it cannot be stopped; it may take minutes or hours. It deletes
+              nothing that would not go anyway, and nothing depends on it.
             </p>
             <div class="row">
               <Button

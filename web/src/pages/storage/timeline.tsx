@@ -17,6 +17,10 @@ interface Chosen {
 const width = 1000;
 const height = 60;
 
+/** Between boxes that touch, and the width of the thinnest: a year of hours must not become a single block, nor nothing. */
+const gap = 0.8;
+const least = 0.8;
+
 /** How far from a box the pointer may be, as a part of the width. */
 const near = 0.006;
 
@@ -84,7 +88,7 @@ function LaneView(props: { lane: Lane; marks: readonly number[]; chosen: number 
             key={`${bucket.start} ${bucket.hours} ${bucket.state}`}
             class={`state-${bucket.state} ${bucket.bytes === null ? 'unsized' : ''} ${i === chosen ? 'chosen' : ''}`}
             x={x * width}
-            width={Math.max(w * width, 0.8)}
+            width={Math.max(w * width - gap, least)}
             y={(1 - h) * height}
             height={h * height}
           />
