@@ -1,8 +1,7 @@
-import type { Labels } from '../format/labels';
 import './label-list.css';
 
-/** Labels one beside the other, in the order of their names. */
-export function LabelList({ labels, without = [] }: { labels: Labels; without?: readonly string[] }) {
+/** Labels or attributes one beside the other, in the order of their names. */
+export function LabelList({ labels, without = [] }: { labels: Record<string, unknown>; without?: readonly string[] }) {
   const names = Object.keys(labels).filter((name) => !without.includes(name));
   return (
     <span class="label-list">

@@ -6,6 +6,7 @@ import { align, lastValue, type Line } from '../format/align';
 import { formatCount, formatExact, formatShort } from '../format/number';
 import { formatTime } from '../format/time';
 import { seriesColor } from '../pages/query/colors';
+import { timeTicks } from '../pages/query/time-ticks';
 import { dark } from '../state/theme';
 import { zone } from '../state/zone';
 import './line-chart.css';
@@ -58,14 +59,14 @@ export function LineChart(props: {
       )}
       <figcaption>
         <p class="muted">{under === null ? 'Latest values' : formatTime(data.times[under] ?? NaN, zone.value)}</p>
-        <ul class="legend">
+        <ul class="chart-legend">
           {lines.map(({ name, points }, i) => {
             const value = under === null ? lastValue(points) : data.columns[i]?.[under];
             return (
               <li key={i}>
-                <span class="legend-mark" style={{ background: seriesColor(i, dark.value) }} aria-hidden="true" />
-                <span class="legend-name">{name}</span>
-                <span class="legend-value" title={typeof value === 'number' ? formatExact(value) : ''}>
+                <span class="chart-legend-mark" style={{ background: seriesColor(i, dark.value) }} aria-hidden="true" />
+                <span class="chart-legend-name">{name}</span>
+                <span class="chart-legend-value" title={typeof value === 'number' ? formatExact(value) : ''}>
                   {typeof value === 'number' ? formatShort(value, 5) : '–'}
                 </span>
               </li>
@@ -93,7 +94,7 @@ function options(
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
     scales: { x: { time: true, range: [range.start, range.end] } },
-    axes: [axis, { ...axis, size: 64, values: (_, values) => values.map((value) => formatShort(value)) }],
+    axes: [{ ...axis, values: (_, ticks, _axis, _space, distance) => timeTicks(ticks, distance, zone.value) }, { ...axis, size: 64, values: (_, values) => values.map((value) => formatShort(value)) }],
     series: [
       {},
       ...lines.map((line, i) => ({ label: line.name, stroke: seriesColor(i, dark.value), width: 1.5 })),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { align, lastValue } from '../../src/format/align';
 import { crumbs, uidsOf } from '../../src/pages/opentsdb/branch-path';
-import { nameOf, toLines, toMarks } from '../../src/pages/opentsdb/points';
+import { nameOf, toLines, toNotes } from '../../src/pages/opentsdb/points';
 import { formatDownsample, formatM, newSubQuery, parseDownsample, parseM, toJson } from '../../src/pages/opentsdb/sub-query';
 import { parseTags } from '../../src/pages/opentsdb/tags';
 
@@ -54,7 +54,7 @@ describe('answers', () => {
   test('have each annotation once', () => {
     const note = { tsuid: '', description: 'deployed', notes: '', startTime: 1_000_000_000, endTime: 0 };
     const answer = [series, series].map((one) => ({ ...one, globalAnnotations: [note] }));
-    expect(toMarks(answer)).toEqual({ times: [1e9], texts: ['2001-09-09T01:46:40.000Z deployed'] });
+    expect(toNotes(answer)).toEqual([note]);
   });
 });
 

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { getAttributeValues, type Attribute } from '../../api/events';
 import { Button, IconButton } from '../../ui/button';
 import { Select } from '../../ui/field';
@@ -12,6 +13,8 @@ export function Conditions(props: {
   any: boolean;
   onChange: (conditions: Condition[]) => void;
   onAny: (any: boolean) => void;
+  /** Stands in the row of buttons. */
+  children: ComponentChildren;
 }) {
   const { conditions, onChange } = props;
   const names = [...new Set([...props.attributes.map(({ path }) => path), ...columns])];
@@ -43,6 +46,7 @@ export function Conditions(props: {
         </div>
       ))}
       <div class="row">
+        {props.children}
         <Button icon="plus" onClick={() => onChange([...conditions, { name: '', op: '=', value: '' }])}>
           Add a condition
         </Button>

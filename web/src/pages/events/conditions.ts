@@ -28,6 +28,9 @@ export const columns = [
   'synthetic',
 ];
 
+/** Those of them that several events may share. */
+export const searchable = columns.filter((name) => name !== 'event_id' && name !== 'duration_nanos');
+
 /** In the hash each condition is a list of three: names may have any character. */
 export function encodeCondition({ name, op, value }: Condition): string {
   return JSON.stringify([name, op, value]);

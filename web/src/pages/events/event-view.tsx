@@ -6,7 +6,7 @@ import { ErrorBox, Spinner } from '../../ui/feedback';
 import { LinkButton } from '../../ui/link-button';
 import { Table, type Column } from '../../ui/table';
 import { useApi } from '../../ui/use-api';
-import { columns as ownColumns, encodeCondition, flatten, shown } from './conditions';
+import { searchable, encodeCondition, flatten, shown } from './conditions';
 import { addCondition } from './search-link';
 
 type Row = { name: string; value: unknown; condition: string | null };
@@ -16,8 +16,9 @@ const columns: readonly Column<Row>[] = [
   { id: 'value', title: 'Value', cell: ({ value }) => <span class="event-value">{shown(value)}</span> },
   {
     id: 'do',
-    title: <span class="off-screen">Actions</span>,
-    cell: ({ condition }) => condition !== null && <LinkButton onClick={() => addCondition(condition)}>find others with it</LinkButton>,
+    title: 'Search',
+    class: 'event-time',
+    cell: ({ condition }) => condition !== null && <LinkButton onClick={() => addCondition(condition)}>find others</LinkButton>,
   },
 ];
 
@@ -41,7 +42,7 @@ export function EventView({ service, id }: { service: string; id: string }) {
     ...Object.entries(own).map(([name, value]) => ({
       name,
       value,
-      condition: scalar(value) && ownColumns.includes(name) ? encodeCondition({ name, op: '=', value: String(value) }) : null,
+      condition: scalar(value) && searchable.includes(name) ? encodeCondition({ name, op: '=', value: String(value) }) : null,
     })),
   ];
   return (

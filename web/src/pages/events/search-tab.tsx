@@ -14,7 +14,7 @@ import { Time } from '../../ui/time';
 import { bounds, TimeRange } from '../../ui/time-range';
 import { useApi } from '../../ui/use-api';
 import { Conditions } from './condition-form';
-import { flatten, shown, toBody, type Condition } from './conditions';
+import { flatten, toBody, type Condition } from './conditions';
 import { readConditions, writeConditions } from './search-link';
 import { chosen, TypeChoice } from './type-choice';
 
@@ -34,7 +34,7 @@ const columns: readonly Column<StoredEvent>[] = [
   { id: 'type', title: 'Type', cell: ({ event_type }) => event_type },
   { id: 'outcome', title: 'Outcome', cell: ({ outcome, error_message }) => <Outcome outcome={outcome} message={error_message} /> },
   { id: 'took', title: 'Took', cell: ({ duration_nanos }) => (duration_nanos === undefined ? '' : formatElapsed(duration_nanos / 1e9)), number: true },
-  { id: 'attributes', title: 'Attributes', cell: ({ attributes }) => <LabelList labels={Object.fromEntries(flatten(attributes).map(([path, value]) => [path, shown(value)]))} /> },
+  { id: 'attributes', title: 'Attributes', cell: ({ attributes }) => <LabelList labels={Object.fromEntries(flatten(attributes))} /> },
 ];
 
 function Outcome({ outcome, message }: { outcome: string; message: string | undefined }) {
@@ -87,12 +87,11 @@ export function SearchTab({ types }: { types: readonly EventType[] }) {
           <TypeChoice types={types} service={service} type={type} any />
           <TimeRange value={span} onChange={(next) => setParams(spanParams(next))} />
         </div>
-        <Conditions service={service} attributes={attributes} conditions={conditions} any={any} onChange={setConditions} onAny={setAny} />
-        <div class="row">
+        <Conditions service={service} attributes={attributes} conditions={conditions} any={any} onChange={setConditions} onAny={setAny}>
           <Button type="submit" kind="primary" icon="search" title="Ctrl-Enter">
             Search
           </Button>
-        </div>
+        </Conditions>
       </form>
       <Results key={JSON.stringify(body)} first={body} />
     </div>

@@ -25,15 +25,8 @@ const columns: readonly Column<EventType>[] = [
 const attributeColumns: readonly Column<Attribute>[] = [
   { id: 'path', title: 'Attribute', cell: ({ path }) => <code>{path}</code>, sort: ({ path }) => path },
   { id: 'type', title: 'Type', cell: ({ type }) => type, sort: ({ type }) => type },
-  {
-    id: 'marks',
-    title: '',
-    cell: ({ required, indexed }) => (
-      <>
-        {required && <Badge kind="warn">required</Badge>} {indexed && <Badge kind="good">indexed</Badge>}
-      </>
-    ),
-  },
+  { id: 'required', title: 'Required', cell: ({ required }) => (required ? 'yes' : ''), sort: ({ required }) => Number(required) },
+  { id: 'indexed', title: 'Indexed', cell: ({ indexed }) => (indexed ? 'yes' : ''), sort: ({ indexed }) => Number(indexed) },
 ];
 
 function TypeLink({ type }: { type: EventType }) {
@@ -49,7 +42,9 @@ export function Types({ types }: { types: readonly EventType[] }) {
     <div class="stack">
       {types.length > 1 && (
         <>
-          <Search main label="Search types and attributes" value={text} onInput={setText} />
+          <div class="row">
+            <Search main label="Search types and attributes" value={text} onInput={setText} />
+          </div>
           <Table label="Types of events" columns={columns} rows={rows} rowKey={({ service, name }) => `${service} ${name}`} empty={<Empty title="No type is like that." />} />
         </>
       )}

@@ -31,13 +31,13 @@ export function Annotations() {
     [span.range, span.end],
   );
   const columns: readonly Column<Annotation>[] = [
-    { id: 'start', title: 'Start', cell: ({ startTime }) => <Time at={seconds(startTime)} />, sort: ({ startTime }) => seconds(startTime) },
-    { id: 'end', title: 'End', cell: ({ endTime }) => (endTime > 0 ? <Time at={seconds(endTime)} /> : '') },
+    { id: 'start', title: 'Start', cell: ({ startTime }) => <Time at={seconds(startTime)} />, class: 'note-time', sort: ({ startTime }) => seconds(startTime) },
+    { id: 'end', title: 'End', cell: ({ endTime }) => (endTime > 0 ? <Time at={seconds(endTime)} /> : ''), class: 'note-time' },
     { id: 'description', title: 'Description', cell: ({ description }) => description, sort: ({ description }) => description },
     { id: 'notes', title: 'Notes', cell: ({ notes }) => notes },
     {
       id: 'do',
-      title: <span class="off-screen">Actions</span>,
+      title: 'Change',
       cell: (note) => (
         <span class="row">
           <Button kind="plain" onClick={() => setEdited(note)}>

@@ -21,15 +21,11 @@ export function seconds(at: number): number {
   return at > 0xffffffff ? at / 1000 : at;
 }
 
-/** Annotations of the answer, each once: global ones come with every series. */
-export function toMarks(answer: readonly ResultSeries[]): { times: number[]; texts: string[] } {
+/** Annotations of the answer by time, each once: global ones come with every series. */
+export function toNotes(answer: readonly ResultSeries[]): Annotation[] {
   const all = new Map<string, Annotation>();
   for (const { annotations = [], globalAnnotations = [] } of answer) {
     for (const note of [...annotations, ...globalAnnotations]) all.set(`${note.tsuid ?? ''} ${note.startTime}`, note);
   }
-  const notes = [...all.values()].sort((a, b) => seconds(a.startTime) - seconds(b.startTime));
-  return {
-    times: notes.map(({ startTime }) => seconds(startTime)),
-    texts: notes.map(({ startTime, description }) => `${new Date(seconds(startTime) * 1000).toISOString()} ${description}`),
-  };
+  return [...all.values()].sort((a, b) => seconds(a.startTime) - seconds(b.startTime));
 }

@@ -6,10 +6,11 @@ import { CodeBlock } from '../../ui/code-block';
 import { Empty, ErrorBox, Spinner } from '../../ui/feedback';
 import { useKeys } from '../../ui/keys';
 import { LineChart } from '../../ui/line-chart';
+import { Time } from '../../ui/time';
 import { bounds, TimeRange } from '../../ui/time-range';
 import { useApi } from '../../ui/use-api';
 import { readView, writeView, type View } from './link';
-import { toLines, toMarks } from './points';
+import { seconds, toLines, toNotes } from './points';
 import { Promql } from './promql';
 import { SubQueryForm } from './sub-query-form';
 import { formatM, newSubQuery, toJson, type SubQuery } from './sub-query';
@@ -72,7 +73,8 @@ function Answer({ view, round }: { view: View; round: number }) {
     [view, round],
   );
   const lines = useMemo(() => toLines(data ?? []), [data]);
-  const marks = useMemo(() => toMarks(data ?? []), [data]);
+  const notes = useMemo(() => toNotes(data ?? []), [data]);
+  const marks = useMemo(() => notes.map(({ startTime }) => seconds(startTime)), [notes]);
   if (asked.length === 0) return <Empty title="Choose a metric, and run." />;
   const zoom = (from: number, to: number) => writeView({ queries: view.queries, span: { range: Math.max(1, Math.round(to - from)), end: Math.round(to) } });
   return (
@@ -85,12 +87,17 @@ function Answer({ view, round }: { view: View; round: number }) {
         ) : lines.length === 0 ? (
           <Empty title="No points in that time." />
         ) : (
-          <LineChart label="Answer of OpenTSDB" lines={lines} marks={marks.times} start={start} end={end} onSelect={zoom} />
+          <LineChart label="Answer of OpenTSDB" lines={lines} marks={marks} start={start} end={end} onSelect={zoom} />
         )}
-        {marks.texts.length > 0 && (
-          <ul class="muted">
-            {marks.texts.map((text, i) => (
-              <li key={i}>{text}</li>
+        {notes.length > 0 && (
+          <ul class="notes" aria-label="Annotations">
+            {notes.map(({ tsuid, startTime, description, notes: more }) => (
+              <li key={`${tsuid} ${startTime}`}>
+                <span class="muted">
+                  <Time at={seconds(startTime)} />
+                </span>{' '}
+                {description} <span class="muted">{more}</span>
+              </li>
             ))}
           </ul>
         )}

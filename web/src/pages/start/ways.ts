@@ -36,7 +36,7 @@ function text(server: Server): Way {
     title: 'Text with curl',
     steps: [
       {
-        text: 'A sample in Prometheus’ text format, without a timestamp: it gets the time of now.',
+        text: 'A sample in Prometheus’ text format, without a timestamp: it gets the server’s time.',
         code: `echo 'room_temperature_celsius{room="kitchen"} 21.5' |\n  ${curl(server)} --data-binary @- ${server.root}api/v1/import/prometheus`,
       },
       {
@@ -141,14 +141,15 @@ apiVersion: obsinity/v1
 kind: MetricCounter
 metadata: { service: shop, event: order.placed, name: orders }
 spec: { key: { dimensions: [order.channel] } }`;
-  const event = `{"event":{"name":"order.placed"},"resource":{"service":{"id":"shop"}},
+  const event = `{
+  "event":{"name":"order.placed"},"resource":{"service":{"id":"shop"}},
   "time":{"startedAt":"'$(date -u +%FT%TZ)'"},"attributes":{"order":{"channel":"web"}}}`;
   return {
     id: 'events',
     title: 'Events',
     steps: [
       { text: 'Types of events are registered first, here with a counter:', code: `icecore events apply ${cli(server)} - <<'END'\n${documents}\nEND` },
-      { text: 'Then services publish them:', code: `${curl(server)} -H 'Content-Type: application/json' ${server.root}events/publish -d '${event}'` },
+      { text: 'Then services publish them:', code: `${curl(server)} -H 'Content-Type: application/json' \\\n  ${server.root}events/publish -d '${event}'` },
     ],
     query: 'sum by (order_channel) (increase(orders_total[5m]))',
   };

@@ -12,7 +12,7 @@ import { useApi } from '../../ui/use-api';
 import { toSettings, type SettingRow } from './settings';
 
 const columns: readonly Column<SettingRow>[] = [
-  { id: 'flag', title: 'Flag', cell: ({ flag }) => <code>--{flag}</code>, sort: ({ flag }) => flag },
+  { id: 'flag', title: 'Flag', cell: ({ flag }) => <code class="flag-name">--{flag}</code>, sort: ({ flag }) => flag },
   { id: 'value', title: 'Value', cell: ({ value }) => <code class="flag-value">{value}</code> },
   { id: 'source', title: 'From', cell: ({ source }) => <From source={source} />, sort: ({ source }) => source ?? '' },
 ];
