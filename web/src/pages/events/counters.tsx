@@ -94,9 +94,9 @@ function Counts(props: { service: string; type: string; counter: string; by: rea
   if (!data) return <Spinner />;
   const zoom = (from: number, to: number) => setParams(spanParams({ range: Math.max(60, Math.round(to - from)), end: Math.round(to) }));
   return (
-    <div class="stack" aria-busy={loading} aria-live="polite">
+    <div class="stack" aria-busy={loading}>
       {lines.length === 0 ? <Empty title="Nothing was counted in that time." /> : <LineChart label={`${counter} for each ${interval}`} lines={lines} start={start} end={end} onSelect={zoom} />}
-      <p class="muted">
+      <p class="muted" role="status">
         Counted for each {interval}, from windows of {data.window}
         {data.partial ? '; older windows are gone' : ''}. <a href={queryHref(countPromql(counter, service, type, by, interval))}>Open in Query</a>
       </p>

@@ -107,7 +107,10 @@ function Results({ first }: { first: SearchBody }) {
   const next = data.links.next?.body;
   const many = pages.length > 1 || next !== undefined;
   return (
-    <div class="stack" aria-busy={loading} aria-live="polite">
+    <div class="stack" aria-busy={loading}>
+      <p class="off-screen" role="status">
+        {data.count} events on page {pages.length}
+      </p>
       <Table label="Events found" columns={columns} rows={data.data.events} rowKey={(event) => event.event_id} empty={<Empty title="No events are like that." />} />
       {many && (
         <div class="row" role="group" aria-label="Pages">

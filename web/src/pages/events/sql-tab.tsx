@@ -80,9 +80,9 @@ function SqlResult({ sql, full, round }: { sql: string; full: boolean; round: nu
   if (error !== undefined && error !== null) return <ErrorBox error={error} onRetry={reload} />;
   if (!data) return <Spinner text="Asking" />;
   return (
-    <div class="stack" aria-busy={loading} aria-live="polite">
+    <div class="stack" aria-busy={loading}>
       <div class="row">
-        <span class="muted">
+        <span class="muted" role="status">
           {formatCount(data.count)} rows{data.truncated ? `, and there are more than the limit of ${formatCount(data.limit)}` : ''}
         </span>
         <Button icon="download" onClick={download}>

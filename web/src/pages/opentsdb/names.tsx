@@ -62,7 +62,10 @@ function SeriesLookup() {
           Find
         </Button>
       </form>
-      <div aria-live="polite">
+      <div>
+        <p class="off-screen" role="status">
+          {data ? `${data.results.length} series found` : ''}
+        </p>
         {error !== undefined && error !== null ? (
           <ErrorBox error={error} onRetry={reload} />
         ) : data === undefined ? (
@@ -70,6 +73,7 @@ function SeriesLookup() {
         ) : (
           data && <Table label="Series found" columns={columns} rows={data.results} rowKey={({ tsuid }) => tsuid} empty={<Empty title="No series is like that." />} />
         )}
+        {data?.results.length === limit && <p class="muted">There may be more; {limit} are shown at most.</p>}
       </div>
     </section>
   );

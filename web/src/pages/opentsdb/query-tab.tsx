@@ -79,7 +79,10 @@ function Answer({ view, round }: { view: View; round: number }) {
   const zoom = (from: number, to: number) => writeView({ queries: view.queries, span: { range: Math.max(1, Math.round(to - from)), end: Math.round(to) } });
   return (
     <>
-      <div class="opentsdb-answer" aria-busy={loading} aria-live="polite">
+      <div class="opentsdb-answer" aria-busy={loading}>
+        <p class="off-screen" role="status">
+          {loading ? '' : `${lines.length} series`}
+        </p>
         {error !== undefined && error !== null ? (
           <ErrorBox error={error} onRetry={reload} />
         ) : !data ? (
