@@ -26,7 +26,7 @@ export function Flags() {
     return toSettings(flags, yaml);
   }, []);
   const rows = useMemo(
-    () => (data ?? []).filter(({ flag, value, source }) => matches(`${flag} ${value} ${source ?? ''}`, text) && (!changed || source !== 'default')),
+    () => (data ?? []).filter(({ flag, value, source }) => matches(`${flag} ${value} ${source ?? ''}`, text) && (!changed || (source !== null && source !== 'default'))),
     [data, text, changed],
   );
   if (!data) return error ? <ErrorBox error={error} onRetry={reload} /> : <Spinner />;
