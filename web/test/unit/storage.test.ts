@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Bucket, Policy } from '../../src/api/storage';
 import { parseExposition, sumOf } from '../../src/format/exposition';
+import { kindText, resultText } from '../../src/pages/storage/jobs';
 import { churn, compare } from '../../src/pages/storage/compare';
 import { dayBounds, isDay, shiftDay } from '../../src/pages/storage/day';
 import { expiries, goingWithin } from '../../src/pages/storage/expiry';
@@ -16,6 +17,15 @@ const bucket = (start: number, hours: number, more: Partial<Bucket> = {}): Bucke
   samples: 100,
   bytes: 200,
   ...more,
+});
+
+test('what a run has done', () => {
+  const nothing = { coarsened: 0, retired: 0, folded: 0, repaired: 0, rolledUp: 0, merged: 0, remnants: 0, culled: 0, bytesRead: 0, bytesWritten: 0, seconds: 0.5, quarantined: [], skipped: [] };
+  expect(resultText(nothing)).toBe('There was nothing to do (500 ms, 0 B read and 0 B written).');
+  expect(resultText({ ...nothing, coarsened: 1, retired: 6 })).toMatch(/^Buckets: 1 built, 6 replaced \(/);
+  expect(kindText('coarsen')).toBe('Building a larger bucket');
+  // A job of a newer server.
+  expect(kindText('polish')).toBe('polish');
 });
 
 test('days of the calendar', () => {

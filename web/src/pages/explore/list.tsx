@@ -154,7 +154,8 @@ function Note() {
           , <Time at={Math.floor(started.data)} /> (<Ago at={started.data} />)
         </>
       )}
-      . A restart begins anew, so “never” says little soon after one.
+      . A restart begins anew, so “never” says little soon after one. Looking at a metric here counts, too. “Series” are those in memory: 0 means that all lie in
+      the store.
     </p>
   );
 }

@@ -1,11 +1,12 @@
+import { useRef, useState } from 'preact/hooks';
 import { getCardinality } from '../../api/storage';
 import { formatDay } from '../../format/time';
 import { route, setParams } from '../../router';
 import { zone } from '../../state/zone';
-import { IconButton } from '../../ui/button';
+import { Button, IconButton } from '../../ui/button';
 import { Explain } from '../../ui/explain';
 import { ErrorBox, Spinner } from '../../ui/feedback';
-import { useTextParam } from '../../ui/text-param';
+import { useKeys } from '../../ui/keys';
 import { useApi } from '../../ui/use-api';
 import { ChurnStats } from './churn';
 import { dayBounds, isDay, shiftDay } from './day';
@@ -38,7 +39,7 @@ export function CardinalityTab() {
   const loading = now.loading || before.loading || both.loading;
   return (
     <div class="stack">
-      <Choice day={day} today={today} />
+      <Choice key={match} day={day} today={today} match={match} />
       {error !== undefined && <ErrorBox error={error} onRetry={() => [now, before, both].forEach((each) => each.reload())} />}
       {loading && <Spinner text="Counting the series of two days" />}
       {now.data && before.data && (
@@ -52,27 +53,36 @@ export function CardinalityTab() {
   );
 }
 
-function Choice({ day, today }: { day: string; today: string }) {
-  const [text, setText] = useTextParam('match');
+function Choice({ day, today, match }: { day: string; today: string; match: string }) {
+  const [text, setText] = useState(match);
+  const input = useRef<HTMLInputElement>(null);
+  useKeys([{ key: '/', help: 'Only series that match', run: () => input.current?.focus() }]);
   const choose = (next: string) => setParams({ day: next === today ? null : next });
+  // Counting is work, so it begins with Enter and not with every letter.
+  const apply = (event: Event) => {
+    event.preventDefault();
+    setParams({ match: text.trim() === '' ? null : text.trim() });
+  };
   return (
-    <div class="row">
+    <form class="row" onSubmit={apply}>
       <IconButton icon="left" label="The day before" onClick={() => choose(shiftDay(day, -1))} />
       <input type="date" aria-label="Day" value={day} max={today} onChange={(event) => isDay(event.currentTarget.value) && choose(event.currentTarget.value)} />
       <IconButton icon="right" label="The next day" disabled={day >= today} onClick={() => choose(shiftDay(day, 1))} />
       <input
-        class="search"
+        ref={input}
+        class="search match"
         aria-label="Only series that match this selector"
-        placeholder={'Only series that match: {job="node"}'}
+        placeholder={'Only series that match, like {job="node"}'}
         spellcheck={false}
         autocomplete="off"
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
       />
+      {text !== match && <Button type="submit">Apply</Button>}
       <Explain what="Series of a day">
         A series counts for a day when it has a sample in one of its hours. {day === today && 'Today is not over, so it is compared with a whole day. '}
         Days follow the time zone that is chosen at the top.
       </Explain>
-    </div>
+    </form>
   );
 }

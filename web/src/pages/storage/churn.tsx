@@ -20,10 +20,10 @@ export function ChurnStats({ day, before, both }: { day: Cardinality; before: Ca
         label="New"
         help="Churn: series of the day that the day before did not have. It is the number of series of both days together less that of the day before. A share of more than a few percent is usually a label with an identifier that changes, such as a pod or a build."
       >
-        {changed ? `${formatCount(changed.added)}${share(changed.added)}` : '…'}
+        {changed ? `${formatCount(changed.added)}${share(changed.added)}` : '–'}
       </KnownStat>
       <KnownStat label="Gone" help="Series of the day before that have no sample on this day.">
-        {changed ? formatCount(changed.gone) : '…'}
+        {changed ? formatCount(changed.gone) : '–'}
       </KnownStat>
       <KnownStat label="Label pairs" help="Different pairs of a label and a value. The index has an entry for each.">
         {formatCount(day.headStats.numLabelPairs)}
