@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { PageView } from './page-view';
 import { pages, type Page } from './pages';
-import { buildHash, navigate, queryHref, route } from './router';
+import { buildHash, queryHref, returnHref, route } from './router';
 import { metricSelector } from './format/labels';
 import { connection } from './state/connection';
 import { access, buildInfo, features } from './state/server';
@@ -52,7 +52,7 @@ export function App() {
       </main>
       {paletteOpen.value && (
         <Palette
-          pages={shown.map(({ id, title }) => ({ title, kind: 'page', run: () => navigate(id) }))}
+          pages={shown.map(({ id, title }) => ({ title, kind: 'page', run: () => (location.hash = returnHref(id)) }))}
           onMetric={(name) => (location.hash = queryHref(metricSelector(name)))}
         />
       )}
@@ -81,7 +81,7 @@ function Header({ page, shown }: { page: Page; shown: readonly Page[] }) {
       <div id="menu" class={open ? 'menu open' : 'menu'}>
         <nav aria-label="Pages">
           {shown.map(({ id, title }) => (
-            <a key={id} href={buildHash(id)} {...(id === page.id ? { 'aria-current': 'page' } : {})}>
+            <a key={id} href={id === page.id ? buildHash(id) : returnHref(id)} {...(id === page.id ? { 'aria-current': 'page' } : {})}>
               {title}
             </a>
           ))}

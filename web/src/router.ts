@@ -1,5 +1,5 @@
 // Hash routing: `#/page?name=value`. Everything of a view that matters is in there, so a link shares it.
-import { computed, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 
 export interface Route {
   page: string;
@@ -52,6 +52,16 @@ export function setParams(patch: Record<string, string | null>, how: { replace?:
     else params.set(name, value);
   }
   navigate(page, params, how);
+}
+
+// What was last seen of each page, so that going elsewhere and back loses nothing.
+const seen = new Map<string, string>();
+
+effect(() => void seen.set(route.value.page, hash.value));
+
+/** The page as it was left. */
+export function returnHref(page: string): string {
+  return seen.get(page) ?? buildHash(page);
 }
 
 /** The link to a metric's graph on the query page. */

@@ -1,5 +1,5 @@
 // Labels of the time axis.
-import { formatClock, formatDay, type Zone } from '../../format/time';
+import { formatClock, formatDay, formatTime, type Zone } from '../../format/time';
 
 const day = 86400;
 
@@ -9,7 +9,7 @@ export function timeTicks(ticks: readonly number[], distance: number, zone: Zone
   return ticks.map((at) => {
     const date = formatDay(at, zone);
     if (distance >= day) return date;
-    const clock = distance < 1 ? `${formatClock(Math.floor(at), zone)}.${String(Math.round((at % 1) * 10))}` : formatClock(at, zone);
+    const clock = distance < 1 ? formatTime(at, zone).split(' ')[1]! : formatClock(at, zone);
     if (date === shown) return clock;
     shown = date;
     return `${clock}\n${date}`;

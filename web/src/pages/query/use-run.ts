@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { queryAt, queryExemplars, queryRange, type Exemplars, type Grid, type QueryData } from '../../api/query';
 import type { Answer } from '../../api/client';
-import { isAbort } from '../../api/error';
+import { ApiError, isAbort } from '../../api/error';
 import { revived } from '../../state/connection';
 import { credential } from '../../state/session';
 import type { Span } from '../../ui/time-range';
@@ -38,16 +38,18 @@ const rowsMax = 100_000;
 export function useRun(panel: Panel, span: Span, asked: number, tick: number): Running {
   const [state, setState] = useState<Omit<Running, 'cancel'>>({ run: null, error: null, since: null });
   const abort = useRef<AbortController | null>(null);
-  const lastTick = useRef(tick);
+  const lastQuestion = useRef('');
   const exemplars = panel.exemplars && panel.tab === 'graph';
+
+  const { expr, tab, step, lookback, resolution } = panel;
+  const question = JSON.stringify([expr, tab, step, lookback, resolution, exemplars, span.range, span.end, asked, revived.value, credential.value]);
 
   useEffect(() => {
     // A refresh must not cancel a query that takes longer than the interval.
-    const refreshed = lastTick.current !== tick;
-    lastTick.current = tick;
-    if (refreshed && abort.current) return;
+    if (lastQuestion.current === question && abort.current) return;
+    lastQuestion.current = question;
     abort.current?.abort();
-    if (panel.expr.trim() === '') {
+    if (expr.trim() === '') {
       abort.current = null;
       setState({ run: null, error: null, since: null });
       return;
@@ -63,13 +65,16 @@ export function useRun(panel: Panel, span: Span, asked: number, tick: number): R
     };
     ask(panel, span, exemplars, own.signal).then(
       (answer) => finish({ run: { ...answer, took: (performance.now() - began) / 1000 }, error: null }),
-      (error: unknown) => finish(isAbort(error) ? {} : { error, run: null }),
+      (error: unknown) => finish(isAbort(error) ? {} : gone(error) ? { error } : { error, run: null }),
     );
-  }, [panel.expr, panel.step, panel.lookback, panel.resolution, panel.tab, exemplars, span.range, span.end, asked, tick, revived.value, credential.value]);
+  }, [question, tick]);
   useEffect(() => () => abort.current?.abort(), []);
 
   return { ...state, cancel: () => abort.current?.abort() };
 }
+
+/** While the server is gone, its last answer is better than none; the banner says how old it is. */
+const gone = (error: unknown) => error instanceof ApiError && error.status === 0;
 
 async function ask(panel: Panel, span: Span, exemplars: boolean, signal: AbortSignal): Promise<Omit<Run, 'took'>> {
   const { expr, tab } = panel;
