@@ -23,7 +23,7 @@ const isPainted = (page) =>
     return canvas !== null && canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte !== 0);
   });
 
-browserTest('a query is built, drawn, shared and told in PromQL', async ({ server, open }) => {
+browserTest('a query is built, drawn and shared', async ({ server, open }) => {
   await fill(server);
   const page = await open('#/opentsdb');
   await page.fill('input[aria-label="Metric"]', 'sys.cpu');
