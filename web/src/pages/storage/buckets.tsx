@@ -60,7 +60,13 @@ export function BucketsTab({ buckets }: { buckets: Loaded<Buckets> }) {
       <Timeline buckets={data.buckets} start={start} end={end} />
       <details>
         <summary>As a table: {formatCount(rows.length)} buckets</summary>
-        <Table label="Buckets" columns={columns} rows={rows} rowKey={(row) => `${row.resolution} ${row.start} ${row.hours} ${row.state}`} sorting={{ column: 'start', down: true }} />
+        <Table
+          label="Buckets"
+          columns={columns}
+          rows={rows}
+          rowKey={(row) => `${row.resolution} ${row.start} ${row.hours} ${row.state}`}
+          sorting={{ column: 'start', down: true }}
+        />
       </details>
     </div>
   );

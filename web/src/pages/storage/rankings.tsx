@@ -121,16 +121,19 @@ export function RankingTable(props: {
   const [text, setText] = useState('');
   const found = useMemo(() => props.rows.filter((row) => matches(row.name, text)), [props.rows, text]);
   const largest = props.rows[0]?.value ?? 0;
+  const { format } = props;
+  const known = (n: number | null) => (n === null ? <Unknown /> : format(n));
+  const part = (row: Compared) => row.value / (largest || 1);
+  const grown = (row: Compared) => (row.before === null ? -Infinity : row.value - row.before);
+  const bar = (row: Compared) => <Bar part={part(row)} label={`${Math.round(part(row) * 100)} % of the largest`} />;
   const columns: Column<Compared>[] = [
     { id: 'name', title: props.what, sort: (row) => row.name, class: 'ranked mono', cell: props.name },
-    { id: 'value', title: props.unit, number: true, sort: (row) => row.value, cell: (row) => props.format(row.value) },
-    { id: 'bar', title: '', class: 'wide-only', cell: (row) => <Bar part={row.value / (largest || 1)} label={`${Math.round((row.value / (largest || 1)) * 100)} % of the largest`} /> },
-    { id: 'before', title: 'Day before', number: true, sort: (row) => row.before ?? -1, cell: (row) => (row.before === null ? <Unknown /> : props.format(row.before)) },
-    { id: 'change', title: 'Change', number: true, sort: (row) => (row.before === null ? -Infinity : row.value - row.before), cell: (row) => <Change row={row} format={props.format} /> },
+    { id: 'value', title: props.unit, number: true, sort: (row) => row.value, cell: (row) => format(row.value) },
+    { id: 'bar', title: '', class: 'wide-only', cell: bar },
+    { id: 'before', title: 'Day before', number: true, sort: (row) => row.before ?? -1, cell: (row) => known(row.before) },
+    { id: 'change', title: 'Change', number: true, sort: grown, cell: (row) => <Change row={row} format={format} /> },
   ];
-  if (props.churn) {
-    columns.push({ id: 'added', title: 'New', number: true, sort: (row) => row.added ?? -1, cell: (row) => (row.added === null ? <Unknown /> : props.format(row.added)) });
-  }
+  if (props.churn) columns.push({ id: 'added', title: 'New', number: true, sort: (row) => row.added ?? -1, cell: (row) => known(row.added) });
   return (
     <section class="stack-small" aria-label={props.label}>
       <div class="row spread">

@@ -40,7 +40,8 @@ export function requestRows(now: Reading, before: Reading | null): RequestRow[] 
     kinds.set(`${component} ${api}`, { api, component });
   }
   return [...kinds.values()].map((labels) => {
-    const pick = (reading: Reading): Reading => ({ at: reading.at, samples: reading.samples.filter((sample) => sample.labels['api'] === labels.api && sample.labels['component'] === labels.component) });
+    const mine = (sample: Sample) => sample.labels['api'] === labels.api && sample.labels['component'] === labels.component;
+    const pick = (reading: Reading): Reading => ({ at: reading.at, samples: reading.samples.filter(mine) });
     const here = pick(now);
     const there = before && pick(before);
     return {

@@ -45,7 +45,13 @@ export function Timeline({ buckets, start, end }: { buckets: readonly Bucket[]; 
       onFocus={() => setChosen((now) => now ?? last(lanes, 0))}
     >
       {lanes.map((lane, i) => (
-        <LaneView key={lane.resolution} lane={lane} marks={marks.map(({ x }) => x)} chosen={chosen?.lane === i ? chosen.box : null} onChoose={(n) => setChosen(n === null ? null : { lane: i, box: n })} />
+        <LaneView
+          key={lane.resolution}
+          lane={lane}
+          marks={marks.map(({ x }) => x)}
+          chosen={chosen?.lane === i ? chosen.box : null}
+          onChoose={(box) => setChosen({ lane: i, box })}
+        />
       ))}
       <div class="lane axis" aria-hidden="true">
         <span class="lane-name">{zoneName(end, zone.value)}</span>
@@ -64,7 +70,7 @@ export function Timeline({ buckets, start, end }: { buckets: readonly Bucket[]; 
   );
 }
 
-function LaneView(props: { lane: Lane; marks: readonly number[]; chosen: number | null; onChoose: (box: number | null) => void }) {
+function LaneView(props: { lane: Lane; marks: readonly number[]; chosen: number | null; onChoose: (box: number) => void }) {
   const { lane, chosen } = props;
   const point = (event: PointerEvent) => {
     const { left, width } = (event.currentTarget as Element).getBoundingClientRect();
