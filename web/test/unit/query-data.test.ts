@@ -22,13 +22,14 @@ describe('the grid', () => {
 
   test('is never finer than the server allows', () => expect(86400 / stepOf('1s', 86400)).toBeLessThanOrEqual(11_000));
 
-  test('is the same for times within a step', () => {
+  test('ends now; while it is refreshed, at a multiple of the step', () => {
     const span = { range: 3600, end: null };
-    expect(gridOf(span, '', 100_001)).toEqual(gridOf(span, '', 100_009));
-    expect(gridOf(span, '', 100_001)).toEqual({ start: 96_400, end: 100_000, step: 10 });
+    expect(gridOf(span, '', 100_001, false)).toEqual({ start: 96_401, end: 100_001, step: 10 });
+    expect(gridOf(span, '', 100_001, true)).toEqual({ start: 96_400, end: 100_000, step: 10 });
+    expect(gridOf(span, '', 100_001, true)).toEqual(gridOf(span, '', 100_009, true));
   });
 
-  test('ends at the time that was asked for', () => expect(gridOf({ range: 60, end: 1003.5 }, '15s', 0)).toEqual({ start: 943.5, end: 1003.5, step: 15 }));
+  test('ends at the time that was asked for', () => expect(gridOf({ range: 60, end: 1003.5 }, '15s', 0, true)).toEqual({ start: 943.5, end: 1003.5, step: 15 }));
 
   test('times', () => {
     expect(timesOf(grid)).toEqual([100, 110, 120, 130]);

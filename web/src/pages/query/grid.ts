@@ -20,13 +20,14 @@ export function stepOf(text: string, range: number): number {
 }
 
 /**
- * Where the end is now, it is rounded to the step (of at most a minute), so that a refresh asks for
- * the same times again and lines do not tremble. A step of hours is not rounded: the newest would be missing.
+ * Ends at the latest time, so that a sample is seen as soon as it is sent. While the page refreshes
+ * itself (`steady`), the end is rounded to the step instead: the same times are asked for again, and
+ * lines do not tremble. A step of more than a minute is not rounded to, or the newest would be missing.
  */
-export function gridOf(span: Span, step: string, now: number): Grid {
+export function gridOf(span: Span, step: string, now: number, steady: boolean): Grid {
   const seconds = stepOf(step, span.range);
   const { end } = bounds(span, now);
-  const last = span.end === null && seconds <= 60 ? Math.floor(end / seconds) * seconds : end;
+  const last = steady && span.end === null && seconds <= 60 ? Math.floor(end / seconds) * seconds : end;
   const count = Math.floor(span.range / seconds);
   return { start: ms(last - count * seconds), end: ms(last), step: seconds };
 }

@@ -8,7 +8,7 @@ import { useActions } from '../../ui/palette';
 import { TimeRange, type Span } from '../../ui/time-range';
 import { decode, encode, newPanel, type Panel, type View } from './link';
 import { PanelView, type PanelControls } from './panel';
-import { useTick } from './use-tick';
+import { useRefresh } from './use-refresh';
 import './query.css';
 
 export default function QueryPage() {
@@ -16,7 +16,7 @@ export default function QueryPage() {
   const keys = usePanelKeys(view.panels.length);
   const controls = useRef(new Map<number, PanelControls>());
   const zoomed = useRef<Span[]>([]);
-  const tick = useTick(view.refresh);
+  const refresh = useRefresh(view.refresh);
   const [copied, setCopied] = useState(false);
 
   const change = (patch: Partial<View>) => navigate('query', encode({ ...view, ...patch }));
@@ -64,7 +64,7 @@ export default function QueryPage() {
     <div class="stack">
       <h1 class="off-screen">Query</h1>
       <div class="row spread query-bar">
-        <TimeRange value={view.span} onChange={setSpan} refresh={view.refresh} onRefresh={(refresh) => change({ refresh })} />
+        <TimeRange value={view.span} onChange={setSpan} refresh={view.refresh} onRefresh={(seconds) => change({ refresh: seconds })} />
         <Button kind="plain" icon={copied ? 'check' : 'link'} onClick={share}>
           {copied ? 'Copied' : 'Copy link'}
         </Button>
@@ -76,7 +76,7 @@ export default function QueryPage() {
           index={i}
           alone={view.panels.length === 1}
           span={view.span}
-          tick={tick}
+          refresh={refresh}
           onChange={(patch) => setPanels(view.panels.with(i, { ...panel, ...patch }))}
           onDuplicate={() => add(i + 1, { ...panel })}
           onRemove={() => remove(i)}

@@ -20,6 +20,7 @@ import { QueryError } from './query-error';
 import { ResultTable } from './result-table';
 import { Suggestions } from './suggestions';
 import { RunSummary } from './summary';
+import type { Refresh } from './use-refresh';
 import { useRun, type Run, type Running } from './use-run';
 
 const titles: readonly { id: TabId; title: string }[] = [
@@ -39,7 +40,7 @@ interface Props extends Zooming {
   index: number;
   alone: boolean;
   span: Span;
-  tick: number;
+  refresh: Refresh;
   onChange: (patch: Partial<Panel>) => void;
   onDuplicate: () => void;
   onRemove: () => void;
@@ -53,7 +54,7 @@ export function PanelView(props: Props) {
   const [asked, setAsked] = useState(0);
   const [failed, setFailed] = useState<unknown>(null);
   const editor = useRef<EditorRef>(null);
-  const running = useRun(panel, span, asked, props.tick);
+  const running = useRun(panel, span, asked, props.refresh);
   useEffect(() => setDraft(panel.expr), [panel.expr]);
 
   const run = (expr: string) => {

@@ -8,6 +8,7 @@ import { credential } from '../../state/session';
 import type { Span } from '../../ui/time-range';
 import { gridOf } from './grid';
 import type { Panel, TabId } from './link';
+import type { Refresh } from './use-refresh';
 
 export interface Run extends Answer<QueryData> {
   /** What was asked; another one may be on its way. */
@@ -34,8 +35,8 @@ const linesMax = 2000;
 const bucketsMax = 20_000;
 const rowsMax = 100_000;
 
-/** `asked` counts up with every press of the button, `tick` with every refresh. */
-export function useRun(panel: Panel, span: Span, asked: number, tick: number): Running {
+/** `asked` counts up with every press of the button, `refresh.tick` with every refresh. */
+export function useRun(panel: Panel, span: Span, asked: number, refresh: Refresh): Running {
   const [state, setState] = useState<Omit<Running, 'cancel'>>({ run: null, error: null, since: null });
   const abort = useRef<AbortController | null>(null);
   const lastQuestion = useRef('');
@@ -63,11 +64,11 @@ export function useRun(panel: Panel, span: Span, asked: number, tick: number): R
       abort.current = null;
       setState((before) => ({ ...before, since: null, ...next }));
     };
-    ask(panel, span, exemplars, own.signal).then(
+    ask(panel, span, refresh.on, exemplars, own.signal).then(
       (answer) => finish({ run: { ...answer, took: (performance.now() - began) / 1000 }, error: null }),
       (error: unknown) => finish(isAbort(error) ? {} : gone(error) ? { error } : { error, run: null }),
     );
-  }, [question, tick]);
+  }, [question, refresh.tick]);
   useEffect(() => () => abort.current?.abort(), []);
 
   return { ...state, cancel: () => abort.current?.abort() };
@@ -76,10 +77,10 @@ export function useRun(panel: Panel, span: Span, asked: number, tick: number): R
 /** While the server is gone, its last answer is better than none; the banner says how old it is. */
 const gone = (error: unknown) => error instanceof ApiError && error.status === 0;
 
-async function ask(panel: Panel, span: Span, exemplars: boolean, signal: AbortSignal): Promise<Omit<Run, 'took'>> {
+async function ask(panel: Panel, span: Span, steady: boolean, exemplars: boolean, signal: AbortSignal): Promise<Omit<Run, 'took'>> {
   const { expr, tab } = panel;
   const now = Date.now() / 1000;
-  const grid = gridOf(span, panel.step, now);
+  const grid = gridOf(span, panel.step, now, steady);
   if (tab === 'table') {
     const at = span.end ?? now;
     return { ...(await queryAt(expr, at, panel, rowsMax, signal)), expr, tab, grid, at, exemplars: [] };
