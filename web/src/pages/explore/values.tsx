@@ -49,7 +49,7 @@ function Lines({ expr, what }: { expr: string; what: string }) {
   if (error !== undefined) return <ErrorBox error={error} onRetry={reload} />;
   if (!data) return <Spinner />;
   const extent = extentOf(data.lines, data.end - hour, data.end);
-  if (!extent) return <p class="muted">No values in the last hour.</p>;
+  if (!extent) return <p class="muted">Not enough samples in the last hour.</p>;
   const range = `${formatShort(extent.low)} to ${formatShort(extent.high)}`;
   return (
     <a class="spark-link" href={queryHref(expr)} title={`Open ${expr}`}>

@@ -25,10 +25,10 @@ export function HeadStats({ buckets, readings }: { buckets: Buckets | null; read
       >
         {count(series)}
       </KnownStat>
-      <KnownStat label="New series" help="Series that appeared since the last look, per second. This is churn: a high rate, for example by pods that come and go, costs memory and index.">
+      <KnownStat label="New series" help="Series that appeared, per second, over the last minute at most. This is churn: a high rate, for example by pods that come and go, costs memory and index.">
         {created === null ? '…' : `${formatShort(created)}/s`}
       </KnownStat>
-      <KnownStat label="Ingested" help="Samples that were stored and acknowledged, per second, since the last look a few seconds ago.">
+      <KnownStat label="Ingested" help="Samples that were stored and acknowledged, per second, over the last minute at most.">
         {rate === null ? '…' : `${formatShort(rate)}/s`}
       </KnownStat>
       <KnownStat

@@ -51,16 +51,19 @@ export interface Readings {
   error: unknown;
 }
 
-/** The process' own metrics, the latest and the one before it. */
+/** Rates are over so many seconds: scrapes come every 15 s, and shorter ones would jump between nothing and much. */
+const window = 60;
+
+/** The process' own metrics, the latest and an earlier read. */
 function useReadings(): Readings {
-  const latest = useRef<Reading | null>(null);
+  const kept = useRef<Reading[]>([]);
   const { data, error, reload } = useApi(
     async (signal) => {
       const samples = parseExposition(await getOwnMetrics(signal));
       const now: Reading = { at: Date.now() / 1000, samples };
-      const before = latest.current;
-      latest.current = now;
-      return { now, before };
+      const before = kept.current.filter(({ at }) => at > now.at - window);
+      kept.current = [...before, now];
+      return { now, before: before[0] ?? null };
     },
     [],
     often,

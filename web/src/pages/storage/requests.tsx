@@ -26,7 +26,7 @@ export function RequestsTab({ readings }: { readings: Readings }) {
     <div class="stack">
       {own('icecore_store_failing') === 1 && <p class="box error">The store fails: nothing is acknowledged until it answers again.</p>}
       <Stats>
-        <KnownStat label="Requests" help="Requests of the last seconds to the object store, of all kinds. Cloud stores bill by request; writing and listing cost about ten times as much as reading.">
+        <KnownStat label="Requests" help="Requests to the object store, of all kinds, over the last minute at most. Cloud stores bill by request; writing and listing cost about ten times as much as reading.">
           {perSecond === null ? '…' : `${formatShort(perSecond)}/s`}
         </KnownStat>
         <KnownStat label="Journal" help="Bytes written to the journal: every write is there before it is acknowledged.">
@@ -54,8 +54,8 @@ export function RequestsTab({ readings }: { readings: Readings }) {
         empty={<p class="muted">The server has not asked the store for anything yet.</p>}
       />
       <p class="muted">
-        Numbers since the server started; rates and times of the last seconds. “Errors” has answers such as “not found” and “already exists” in it, which are a
-        part of normal work.
+        Numbers since the server started; rates and times over the last minute at most. Most unsuccessful ones are normal work: the server asks for a file that may
+        be there, or creates one that another has created. “Failed” above counts those that should have worked.
       </p>
     </div>
   );
@@ -69,5 +69,5 @@ const columns: readonly Column<RequestRow>[] = [
   { id: 'rate', title: 'Per second', number: true, sort: (row) => row.rate ?? -1, cell: (row) => (row.rate === null ? '…' : formatShort(row.rate)) },
   { id: 'seconds', title: 'Mean time', number: true, sort: (row) => row.seconds ?? -1, cell: (row) => (row.seconds === null ? '–' : formatElapsed(row.seconds)) },
   { id: 'total', title: 'Total', number: true, sort: (row) => row.total, cell: (row) => formatCount(row.total) },
-  { id: 'errors', title: 'Errors', number: true, sort: (row) => row.errors, cell: (row) => formatCount(row.errors) },
+  { id: 'errors', title: 'Unsuccessful', number: true, sort: (row) => row.errors, cell: (row) => formatCount(row.errors) },
 ];
