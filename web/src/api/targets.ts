@@ -1,0 +1,37 @@
+import type { Labels } from '../format/labels';
+import { get } from './client';
+
+export type Health = 'up' | 'down' | 'unknown';
+
+export interface Target {
+  discoveredLabels: Labels;
+  labels: Labels;
+  scrapePool: string;
+  scrapeUrl: string;
+  globalUrl: string;
+  lastError: string;
+  /** RFC 3339; the year 1 before the first scrape. */
+  lastScrape: string;
+  lastScrapeDuration: number;
+  health: Health;
+  scrapeInterval: string;
+  scrapeTimeout: string;
+}
+
+export interface DroppedTarget {
+  discoveredLabels: Labels;
+  scrapePool?: string;
+}
+
+interface Targets {
+  activeTargets: Target[];
+  droppedTargets: DroppedTarget[];
+  droppedTargetCounts: Record<string, number> | null;
+}
+
+export const getTargets = async (signal?: AbortSignal) => (await get<Targets>('api/v1/targets', { state: 'active' }, signal)).activeTargets;
+
+export async function getDroppedTargets(signal?: AbortSignal): Promise<{ targets: DroppedTarget[]; counts: Record<string, number> }> {
+  const { droppedTargets, droppedTargetCounts } = await get<Targets>('api/v1/targets', { state: 'dropped' }, signal);
+  return { targets: droppedTargets, counts: droppedTargetCounts ?? {} };
+}

@@ -1,0 +1,10 @@
+/** Lets the browser save a text as a file. */
+export function saveFile(text: string, name: string, type: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  // The download has begun by then, whatever its length.
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { ask, browserTest, until } from '../harness.mjs';
+
+const minute = 60_000;
+
+/** Samples of the last ten minutes, a minute apart. */
+function samples(name, labels, value) {
+  const now = Date.now();
+  return Array.from({ length: 11 }, (_, i) => `${name}{${labels}} ${value(i)} ${now - (10 - i) * minute}\n`).join('');
+}
+
+const isPainted = (page) =>
+  page.evaluate(() => {
+    const canvas = document.querySelector('.plot canvas');
+    if (!canvas) return false;
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return data.some((byte) => byte !== 0);
+  });
+
+browserTest('first start, first sample, query, graph, link, reload', async ({ server, open }) => {
+  const page = await open();
+  await page.waitForSelector('main');
+  await server.send(samples('demo_temperature', 'room="lab"', (i) => 20 + i));
+  await page.goto(page.url().replace(/#.*$/, '') + '#/query');
+  await page.waitForSelector('.cm-content');
+  await ask(page, 'demo_temperature * 2');
+  await page.waitForSelector('.legend td');
+  assert.match(await page.textContent('.legend'), /room="lab"/);
+  assert.equal(await page.textContent('.legend tbody tr td:nth-child(2)'), '60');
+  assert.ok(await isPainted(page));
+
+  await page.click('role=tab[name="Table"]');
+  await page.waitForSelector('td.pinned');
+  assert.equal(await page.textContent('td.pinned'), '60');
+
+  const link = page.url();
+  const other = await open(link.slice(link.indexOf('#')));
+  await other.waitForSelector('td.pinned');
+  assert.equal(await other.locator('.cm-content').innerText(), 'demo_temperature * 2');
+  await other.click('role=tab[name="Graph"]');
+  await other.waitForSelector('.legend td');
+  await other.reload();
+  await other.waitForSelector('.legend td');
+  assert.ok(await isPainted(other));
+});
+
+browserTest('a wrong query is shown where it is wrong', async ({ open }) => {
+  const page = await open('#/query');
+  await page.waitForSelector('.cm-content');
+  await ask(page, 'sum(up by job)');
+  await page.waitForSelector('.box.error');
+  assert.match(await page.textContent('.box.error'), /parse error/);
+  const [line, mark] = (await page.textContent('.error-mark')).split('\n');
+  assert.equal(line, 'sum(up by job)');
+  assert.equal(mark, '       ^^');
+  await page.waitForSelector('.cm-lintRange-error');
+  assert.equal(await page.textContent('.cm-lintRange-error'), 'by');
+});
+
+browserTest('the server goes and comes back', async ({ server, open }) => {
+  const page = await open('#/query?g0.expr=vector(1)&g0.tab=table');
+  await page.waitForSelector('td.pinned');
+  await server.stop();
+  await page.click('role=button[name="Run"]');
+  await page.waitForSelector('.banner');
+  assert.match(await page.textContent('.banner'), /does not answer/);
+  await server.start();
+  await page.waitForSelector('.banner', { state: 'detached' });
+  // Nobody pressed the button again.
+  await page.waitForSelector('td.pinned');
+  assert.equal(await page.locator('.box.error').count(), 0);
+});
+
+browserTest('text of the server is only ever text', async ({ server, open }) => {
+  const evil = '<img src=x onerror=alert(1)>';
+  await server.send(samples('evil', `name="${evil}"`, (i) => i));
+  await server.send(samples('evil', 'name="b"', (i) => i));
+  const page = await open('#/query?g0.expr=evil&g0.tab=graph');
+  await page.waitForSelector('.legend td');
+  assert.ok((await page.textContent('.legend')).includes(evil));
+  await page.click('role=tab[name="Table"]');
+  await page.waitForSelector('td.pinned');
+  assert.ok((await page.textContent('table')).includes(evil));
+  assert.equal(await page.locator('main img').count(), 0);
+});
+
+browserTest('completion offers metrics, labels and values', async ({ server, open }) => {
+  await server.send(Array.from({ length: 2000 }, (_, i) => `many_${i}_total{zone="z${i % 3}"} 1\n`).join(''));
+  const page = await open('#/query');
+  await page.waitForSelector('.cm-content');
+  await page.click('.cm-content');
+  await page.keyboard.type('sum(many_1999');
+  await until(async () => (await page.locator('.cm-tooltip-autocomplete li').first().textContent()) === 'many_1999_total', 'the metric is offered');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('{zo');
+  await until(async () => (await page.locator('.cm-tooltip-autocomplete li').first().textContent())?.startsWith('zone'), 'the label is offered');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('="z');
+  await until(async () => (await page.locator('.cm-tooltip-autocomplete li').first().textContent()) === 'z1', 'the value is offered');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.locator('.cm-content').innerText(), 'sum(many_1999_total{zone="z1"})');
+});
+
+browserTest("zoom, Prometheus' links and keys", async ({ server, ui, open }) => {
+  await server.send(samples('up_and_down', 'a="b"', (i) => i % 3));
+  const page = await open('#/query?g0.expr=up_and_down&g0.tab=0&g0.range_input=30m');
+  await page.waitForSelector('.legend td');
+  const box = await page.locator('.plot .u-over').boundingBox();
+  await page.mouse.move(box.x + box.width / 3, box.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(box.x + (2 * box.width) / 3, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await until(async () => new URL(page.url()).hash.includes('end_input'), 'the range is smaller');
+  const range = new URLSearchParams(page.url().split('?')[1]).get('g0.range_input');
+  assert.match(range, /^(9|10)m/);
+  await page.mouse.dblclick(box.x + box.width / 2, box.y + 50);
+  await until(async () => !page.url().includes('end_input'), 'the range is as before');
+
+  await page.goto('about:blank');
+  await page.goto(`${ui}?g0.expr=vector(7)&g0.tab=1`);
+  await page.waitForSelector('td.pinned');
+  assert.match(page.url(), /#\/query\?g0\.expr=vector/);
+
+  await page.locator('h1').first().click({ force: true }).catch(() => {});
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press('?');
+  await page.waitForSelector('dialog[open]');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('dialog[open]', { state: 'detached' });
+  await page.keyboard.press('Control+k');
+  await page.waitForSelector('.palette');
+  await page.keyboard.type('up_and');
+  await until(async () => (await page.locator('.palette li').first().textContent())?.includes('up_and_down'), 'the metric is found');
+  await page.keyboard.press('Enter');
+  await until(async () => page.url().includes('up_and_down'), 'its graph is shown');
+});

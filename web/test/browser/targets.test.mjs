@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { browserTest, until } from '../harness.mjs';
+
+const hostile = '<img src=x onerror=alert(1)>';
+
+const target = (i, patch = {}) => ({
+  discoveredLabels: { __address__: `host${i}:9100` },
+  labels: { instance: `host${i}:9100`, job: i % 2 ? 'node' : 'db' },
+  scrapePool: i % 2 ? 'node' : 'db',
+  scrapeUrl: `http://host${i}:9100/metrics`,
+  globalUrl: `http://host${i}:9100/metrics`,
+  lastError: '',
+  lastScrape: new Date().toISOString(),
+  lastScrapeDuration: 0.01,
+  health: 'up',
+  scrapeInterval: '15s',
+  scrapeTimeout: '10s',
+  ...patch,
+});
+
+const serveTargets = (page, targets) =>
+  page.route(/api\/v1\/targets/, (route) => route.fulfill({ json: { status: 'success', data: { activeTargets: targets, droppedTargets: [], droppedTargetCounts: {} } } }));
+
+browserTest('the server scrapes itself', async ({ open }) => {
+  const page = await open('#/targets');
+  await page.waitForSelector('tbody tr');
+  assert.match(await page.textContent('tbody'), /\/metrics/);
+  await until(async () => {
+    await page.reload();
+    await page.waitForSelector('tbody tr');
+    return (await page.locator('tbody .badge.good').count()) === 1;
+  }, 'it is up');
+  await page.click('role=tab[name="Dropped by relabelling"]');
+  await page.waitForSelector('text=Relabelling drops no target.');
+});
+
+browserTest('failing ones come first, and thousands stay quick', async ({ open }) => {
+  const page = await open('#/status');
+  const many = Array.from({ length: 5000 }, (_, i) => target(i));
+  many[4321] = target(4321, { health: 'down', lastError: 'connection refused' });
+  await serveTargets(page, many);
+  await page.evaluate(() => (location.hash = '#/targets'));
+  await page.waitForSelector('tbody tr');
+  assert.match(await page.textContent('tbody tr:first-child'), /failing.*host4321.*connection refused/s);
+  const begin = Date.now();
+  await page.keyboard.press('/');
+  await page.keyboard.insertText('host4999');
+  await page.waitForSelector('text=1 of 5');
+  assert.ok(Date.now() - begin < 2000, `searching took ${Date.now() - begin} ms`);
+  assert.match(page.url(), /q=host4999/);
+  await page.fill('.search', '');
+  await page.click('role=button[name=/Failing 1/]');
+  await until(async () => (await page.locator('tbody tr').count()) === 1, 'only the failing one');
+  await page.reload();
+  await until(async () => (await page.locator('tbody tr').count()) === 1, 'the link keeps the filter');
+});
+
+browserTest('names from outside stay text', async ({ open }) => {
+  const page = await open('#/status');
+  const bad = target(1, { scrapePool: hostile, labels: { [hostile]: hostile }, scrapeUrl: hostile, globalUrl: 'javascript:alert(1)', lastError: hostile, health: 'down' });
+  await serveTargets(page, [bad, target(2)]);
+  await page.evaluate(() => (location.hash = '#/targets'));
+  await page.waitForSelector('tbody tr');
+  const row = page.locator('tbody tr').first();
+  assert.ok((await row.innerText()).includes(hostile));
+  assert.equal(await page.locator('main img').count(), 0);
+  assert.equal(await page.locator('a[href^="javascript"]').count(), 0);
+});
+
+browserTest('configuration and flags', async ({ open }) => {
+  const page = await open('#/status');
+  await page.waitForSelector('.facts');
+  await page.click('role=tab[name="Configuration"]');
+  await page.waitForSelector('pre');
+  assert.match(await page.textContent('pre'), /icecore:/);
+  await page.click('role=tab[name="Flags"]');
+  await page.waitForSelector('tbody tr');
+  await page.fill('.search', 'listen');
+  await page.waitForSelector('code:has-text("--listen")');
+  const row = page.locator('tr', { has: page.locator('code', { hasText: /^--listen$/ }) });
+  assert.match(await row.innerText(), /--listen\s+127\.0\.0\.1:\d+\s+--listen/);
+});

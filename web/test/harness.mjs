@@ -1,0 +1,122 @@
+// A real server and a real browser for the tests of `browser`.
+//
+// ICECORE_BIN: the server's binary. CHROMIUM: the browser, /usr/bin/chromium if not set. Where one of
+// them is missing, tests are skipped and say so. UI_DIST: another build than ../dist.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'node:test';
+import { chromium } from 'playwright-core';
+import { serve } from '../scripts/serve.mjs';
+
+const binary = process.env.ICECORE_BIN;
+const browserPath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+const missing = !binary
+  ? 'ICECORE_BIN is not set'
+  : !existsSync(binary)
+    ? `there is no ${binary}`
+    : !existsSync(browserPath)
+      ? `there is no ${browserPath}; CHROMIUM may name another one`
+      : false;
+
+/** A test with a server of its own: `run({server, ui, open})`. */
+export function browserTest(name, run, { prefix = '' } = {}) {
+  test(name, { skip: missing, timeout: 120_000 }, async (t) => {
+    const server = await startServer();
+    t.after(() => server.remove());
+    const front = await serve({ api: server.url, prefix, ...(process.env.UI_DIST ? { dist: process.env.UI_DIST } : {}) });
+    t.after(() => closeFront(front));
+    const browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox'] });
+    t.after(() => browser.close());
+    const ui = `http://127.0.0.1:${front.address().port}${prefix}/ui/`;
+    const problems = [];
+    const open = async (hash = '', options = {}) => {
+      const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...options });
+      page.setDefaultTimeout(20_000);
+      page.on('pageerror', (error) => problems.push(String(error)));
+      page.on('console', (message) => /Content Security Policy/.test(message.text()) && problems.push(message.text()));
+      await page.goto(ui + hash);
+      return page;
+    };
+    await run({ server, ui, open });
+    assert.deepEqual(problems, [], 'errors in the page, or something that the CSP forbids');
+  });
+}
+
+async function startServer() {
+  const directory = await mkdtemp(join(tmpdir(), 'icecore-web-'));
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  let child;
+  const start = async () => {
+    const args = ['serve', '--storage', join(directory, 'data'), '--listen', `127.0.0.1:${port}`, '--otlp.grpc.listen', 'off'];
+    child = spawn(binary, args, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] });
+    let log = '';
+    child.stderr.on('data', (data) => (log = (log + data).slice(-4000)));
+    await until(async () => {
+      assert.equal(child.exitCode, null, `the server ended:\n${log}`);
+      return (await fetch(`${url}/-/ready`)).ok;
+    }, 'the server is ready');
+  };
+  const stop = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((done) => child.once('exit', done));
+    child.kill('SIGKILL');
+    await ended;
+  };
+  await start();
+  return {
+    url,
+    start,
+    stop,
+    /** Sends samples in Prometheus' text format. */
+    async send(text) {
+      const answer = await fetch(`${url}/api/v1/import/prometheus`, { method: 'POST', body: text });
+      assert.ok(answer.ok, await answer.text());
+    },
+    async remove() {
+      await stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function closeFront(front) {
+  front.closeAllConnections();
+  return new Promise((done) => front.close(done));
+}
+
+function freePort() {
+  return new Promise((done) => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = probe.address();
+      probe.close(() => done(port));
+    });
+  });
+}
+
+export async function until(check, what, seconds = 30) {
+  const end = Date.now() + seconds * 1000;
+  for (;;) {
+    try {
+      if (await check()) return;
+    } catch (error) {
+      if (error instanceof assert.AssertionError) throw error;
+    }
+    assert.ok(Date.now() < end, `not within ${seconds} s: ${what}`);
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
+
+/** Writes into the editor and runs it. */
+export async function ask(page, expr) {
+  await page.click('.cm-content');
+  await page.keyboard.press('Control+a');
+  await page.keyboard.insertText(expr);
+  await page.keyboard.press('Control+Enter');
+}
