@@ -52,7 +52,7 @@ export function App() {
       </main>
       {paletteOpen.value && (
         <Palette
-          pages={shown.map(({ id, title }) => ({ title, kind: 'page', run: () => (location.hash = returnHref(id)) }))}
+          pages={pages.map(({ id, title }) => ({ title, kind: 'page', run: () => (location.hash = returnHref(id)) }))}
           onMetric={(name) => (location.hash = queryHref(metricSelector(name)))}
         />
       )}

@@ -1,7 +1,8 @@
 // A real server and a real browser for the tests of `browser`.
 //
 // ICECORE_BIN: the server's binary. CHROMIUM: the browser, /usr/bin/chromium if not set. Where one of
-// them is missing, tests are skipped and say so. UI_DIST: another build than ../dist.
+// them is missing, tests are skipped and say so. The pages are those of the binary; below a prefix, and
+// where UI_DIST names another build, a proxy serves ../dist or that build.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -29,11 +30,12 @@ export function browserTest(name, run, { prefix = '' } = {}) {
   test(name, { skip: missing, timeout: 120_000 }, async (t) => {
     const server = await startServer();
     t.after(() => server.remove());
-    const front = await serve({ api: server.url, prefix, ...(process.env.UI_DIST ? { dist: process.env.UI_DIST } : {}) });
-    t.after(() => closeFront(front));
+    const isProxied = prefix !== '' || process.env.UI_DIST;
+    const front = isProxied ? await serve({ api: server.url, prefix, ...(process.env.UI_DIST ? { dist: process.env.UI_DIST } : {}) }) : null;
+    if (front) t.after(() => closeFront(front));
     const browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox'] });
     t.after(() => browser.close());
-    const ui = `http://127.0.0.1:${front.address().port}${prefix}/ui/`;
+    const ui = front ? `http://127.0.0.1:${front.address().port}${prefix}/ui/` : `${server.url}/ui/`;
     const problems = [];
     const open = async (hash = '', options = {}) => {
       const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...options });

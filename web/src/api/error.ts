@@ -6,6 +6,8 @@ export class ApiError extends Error {
     readonly status: number,
     /** Prometheus' `errorType`, or what stands for it. */
     readonly type: string,
+    /** What to do about it, where the server says that. */
+    readonly hint: string | null = null,
   ) {
     super(message);
     this.name = 'ApiError';
@@ -36,7 +38,7 @@ export function errorOf(status: number, statusText: string, body: string): ApiEr
     return plain();
   }
   if (typeof json !== 'object' || json === null) return plain();
-  const { error, errorType, title, detail, type } = json as Record<string, unknown>;
+  const { error, errorType, title, detail, type, hint } = json as Record<string, unknown>;
   // Prometheus: {"status":"error","errorType":"bad_data","error":"…"}
   if (typeof error === 'string') return new ApiError(error, status, typeof errorType === 'string' ? errorType : 'http');
   // OpenTSDB: {"error":{"code":400,"message":"…"}}
@@ -47,7 +49,7 @@ export function errorOf(status: number, statusText: string, body: string): ApiEr
   // Events: application/problem+json
   if (typeof detail === 'string' || typeof title === 'string') {
     const text = [title, detail].filter((part) => typeof part === 'string' && part !== '').join(': ');
-    return new ApiError(text, status, typeof type === 'string' ? type : 'problem');
+    return new ApiError(text, status, typeof type === 'string' ? type : 'problem', typeof hint === 'string' ? hint : null);
   }
   return plain();
 }

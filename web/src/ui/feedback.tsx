@@ -15,7 +15,10 @@ export function Spinner({ text = 'Loading' }: { text?: string }) {
 export function ErrorBox({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   return (
     <div class="box error" role="alert">
-      <div class="box-text">{describe(error)}</div>
+      <div class="box-text">
+        {describe(error)}
+        {error instanceof ApiError && error.hint !== null && <p class="muted">{error.hint}</p>}
+      </div>
       {onRetry && <Button onClick={onRetry}>Try again</Button>}
     </div>
   );

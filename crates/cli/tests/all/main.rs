@@ -14,6 +14,7 @@ mod failing_store;
 mod fencing;
 mod http;
 mod inspect;
+mod interface;
 mod ledger;
 mod load;
 mod maintenance;
