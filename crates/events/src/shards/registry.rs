@@ -160,9 +160,10 @@ impl Adding {
             None => {
                 let numbered = self.numbered(metric);
                 let number = numbered.number;
-                let list = match is_in_use {
-                    true => &mut known.metrics,
-                    false => &mut known.retired,
+                let list = if is_in_use {
+                    &mut known.metrics
+                } else {
+                    &mut known.retired
                 };
                 list.push(numbered);
                 number

@@ -33,10 +33,10 @@ impl MemoryShard {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        match self.is_gone.load(Relaxed) {
-            true => Err(StoreError("it cannot be reached".into())),
-            false => Ok(()),
+        if self.is_gone.load(Relaxed) {
+            return Err(StoreError("it cannot be reached".into()));
         }
+        Ok(())
     }
 }
 
