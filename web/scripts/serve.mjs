@@ -49,6 +49,8 @@ function proxy(incoming, answer, api, url) {
   const target = new URL(url, api);
   const onward = request(target, { method: incoming.method, headers: { ...incoming.headers, host: target.host } });
   onward.on('response', (response) => {
+    // As the server does for the interface: without this header the browser does not ask for a login itself.
+    if (incoming.headers['x-requested-with'] === 'icecore-ui') delete response.headers['www-authenticate'];
     answer.writeHead(response.statusCode, response.headers);
     response.pipe(answer);
   });

@@ -110,10 +110,11 @@ function Header({ page, shown }: { page: Page; shown: readonly Page[] }) {
 }
 
 function User() {
+  const user = access.value?.user;
   if (credential.value !== null) {
     return (
-      <Button kind="plain" icon="user" title="Sign out" onClick={() => setCredential(null)}>
-        {access.value?.user ?? 'signed in'}
+      <Button kind="plain" icon="user" title={user ? `Signed in as ${user}` : 'Signed in'} onClick={() => setCredential(null)}>
+        Sign out
       </Button>
     );
   }

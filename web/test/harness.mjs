@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,9 +26,9 @@ const missing = !binary
       : false;
 
 /** A test with a server of its own: `run({server, ui, open})`. */
-export function browserTest(name, run, { prefix = '' } = {}) {
+export function browserTest(name, run, { prefix = '', webConfig = null } = {}) {
   test(name, { skip: missing, timeout: 120_000 }, async (t) => {
-    const server = await startServer();
+    const server = await startServer(webConfig);
     t.after(() => server.remove());
     const isProxied = prefix !== '' || process.env.UI_DIST;
     const front = isProxied ? await serve({ api: server.url, prefix, ...(process.env.UI_DIST ? { dist: process.env.UI_DIST } : {}) }) : null;
@@ -50,13 +50,15 @@ export function browserTest(name, run, { prefix = '' } = {}) {
   });
 }
 
-async function startServer() {
+async function startServer(webConfig) {
   const directory = await mkdtemp(join(tmpdir(), 'icecore-web-'));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
+  const access = webConfig === null ? [] : ['--web.config.file', join(directory, 'web.yml')];
+  if (webConfig !== null) await writeFile(join(directory, 'web.yml'), webConfig);
   let child;
   const start = async () => {
-    const args = ['serve', '--storage', join(directory, 'data'), '--listen', `127.0.0.1:${port}`, '--otlp.grpc.listen', 'off'];
+    const args = ['serve', '--storage', join(directory, 'data'), '--listen', `127.0.0.1:${port}`, '--otlp.grpc.listen', 'off', ...access];
     child = spawn(binary, args, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] });
     let log = '';
     child.stderr.on('data', (data) => (log = (log + data).slice(-4000)));

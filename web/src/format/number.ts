@@ -13,6 +13,11 @@ export function formatCount(n: number): string {
   return groups.format(n).replaceAll(',', '\u202f');
 }
 
+/** `1 sample`, `2 samples`. */
+export function formatCountOf(n: number, one: string, many = `${one}s`): string {
+  return `${formatCount(n)} ${n === 1 ? one : many}`;
+}
+
 const scales: [number, string][] = [
   [1e12, 'T'],
   [1e9, 'G'],

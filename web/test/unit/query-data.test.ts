@@ -24,7 +24,7 @@ describe('the grid', () => {
 
   test('ends now; while it is refreshed, at a multiple of the step', () => {
     const span = { range: 3600, end: null };
-    expect(gridOf(span, '', 100_001, false)).toEqual({ start: 96_401, end: 100_001, step: 10 });
+    expect(gridOf(span, '', 100_000.2, false)).toEqual({ start: 96_401, end: 100_001, step: 10 });
     expect(gridOf(span, '', 100_001, true)).toEqual({ start: 96_400, end: 100_000, step: 10 });
     expect(gridOf(span, '', 100_001, true)).toEqual(gridOf(span, '', 100_009, true));
   });

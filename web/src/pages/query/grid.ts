@@ -20,14 +20,14 @@ export function stepOf(text: string, range: number): number {
 }
 
 /**
- * Ends at the latest time, so that a sample is seen as soon as it is sent. While the page refreshes
+ * Ends with the second that has begun, so that a sample is seen as soon as it is sent. While the page refreshes
  * itself (`steady`), the end is rounded to the step instead: the same times are asked for again, and
  * lines do not tremble. A step of more than a minute is not rounded to, or the newest would be missing.
  */
 export function gridOf(span: Span, step: string, now: number, steady: boolean): Grid {
   const seconds = stepOf(step, span.range);
   const { end } = bounds(span, now);
-  const last = steady && span.end === null && seconds <= 60 ? Math.floor(end / seconds) * seconds : end;
+  const last = span.end !== null ? end : steady && seconds <= 60 ? Math.floor(end / seconds) * seconds : Math.ceil(end);
   const count = Math.floor(span.range / seconds);
   return { start: ms(last - count * seconds), end: ms(last), step: seconds };
 }

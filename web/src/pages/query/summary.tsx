@@ -1,5 +1,5 @@
 import { formatDuration, formatElapsed } from '../../format/duration';
-import { formatCount } from '../../format/number';
+import { formatCount, formatCountOf } from '../../format/number';
 import { formatTime } from '../../format/time';
 import { zone } from '../../state/zone';
 import type { Run } from './use-run';
@@ -11,7 +11,7 @@ export function RunSummary({ run }: { run: Run }) {
   if (data.resultType === 'vector' || data.resultType === 'matrix') parts.push(`${formatCount(data.result.length)} series`);
   parts.push(tab === 'table' ? `at ${formatTime(Math.round(run.at), zone.value)}` : `step ${formatDuration(grid.step)}`);
   const read = data.stats?.samples.samplesRead;
-  if (read !== undefined) parts.push(`${formatCount(read)} samples read`);
+  if (read !== undefined) parts.push(`${formatCountOf(read, 'sample')} read`);
   const server = data.stats?.timings['execTotalTime'];
   parts.push(server === undefined ? formatElapsed(took) : `${formatElapsed(server)} on the server, ${formatElapsed(took)} in all`);
   return <>{parts.join(' · ')}</>;
