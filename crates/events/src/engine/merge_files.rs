@@ -4,7 +4,7 @@
 //! sorted and written as one; the batch that lists it retires those that it is made of. They can
 //! still be read for a while, because views that began before have them in their list.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -156,27 +156,30 @@ impl Engine {
         let long_ago_ms = now_ms.saturating_sub(grace.as_millis() as i64);
         let orphan_ms = self.options.orphan_age.as_millis() as i64;
         let old_ms = self.clock.now_ms().saturating_sub(orphan_ms);
-        let mut unlisted = HashMap::with_capacity(present.len());
+        let mut before = std::mem::take(&mut work.unlisted);
+        let mut due = Vec::new();
         for file in present {
-            let known = work.unlisted.remove(&file.path);
+            let known = before.remove(&file.path);
             let known = known.unwrap_or(Unlisted {
                 since_ms: now_ms,
                 is_retired: false,
             });
             let is_old = known.is_retired || file.modified_ms <= old_ms;
-            if known.since_ms > long_ago_ms || !is_old {
-                unlisted.insert(file.path, known);
-                continue;
+            if known.since_ms <= long_ago_ms && is_old {
+                due.push((file.path.clone(), known.is_retired));
             }
-            self.store.files().delete(&file.path).await?;
-            if known.is_retired {
+            work.unlisted.insert(file.path, known);
+        }
+        for (path, is_retired) in due {
+            self.store.files().delete(&path).await?;
+            work.unlisted.remove(&path);
+            if is_retired {
                 self.metrics.dropped_files.add(1);
             } else {
-                tracing::info!(path = file.path, "dropped a file that nothing refers to");
+                tracing::info!(path, "dropped a file that nothing refers to");
                 self.metrics.dropped_orphans.add(1);
             }
         }
-        work.unlisted = unlisted;
         Ok(())
     }
 }

@@ -628,3 +628,22 @@ async fn filters_reach_every_path_of_the_envelope() {
         assert_eq!(problem.code, "query.unknown-path", "{path}");
     }
 }
+
+#[tokio::test]
+async fn a_page_of_too_many_bytes_is_refused() {
+    let page = async |limit: usize, offset: usize| {
+        let mut rows = MemoryRows::new(registry(), NOW_MS, Arc::new(JsonLines));
+        let large = |n: u8| StoredEvent {
+            correlation_id: Some("x".repeat(25 << 20).into()),
+            ..event(n)
+        };
+        rows.push_tail((1..=4).map(large).collect());
+        let answer = ask(rows, body(json!({ "limit": limit, "offset": offset }))).await;
+        answer.map(|answer| of_answer(&answer))
+    };
+    let problem = page(3, 0).await.unwrap_err();
+    assert_eq!((problem.status, problem.code), (422, "query.limit"));
+    // What is skipped takes no memory, and what is displaced none any more.
+    assert_eq!(page(1, 0).await.unwrap(), [4]);
+    assert_eq!(page(1, 3).await.unwrap(), [1]);
+}

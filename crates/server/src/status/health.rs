@@ -22,6 +22,8 @@ pub(crate) async fn healthy() -> &'static str {
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
     let unready = app.database().map(|database| database.unready());
     match unready {
+        // Targets and the configuration of scraping are known a moment after the database is open.
+        Ok(None) if app.scraping().is_none() => ApiError::unavailable("starting").into_text(),
         Ok(None) => "Icecore is ready.\n".into_response(),
         Ok(Some(reason)) => ApiError::unavailable(reason).into_text(),
         Err(error) => error.into_text(),

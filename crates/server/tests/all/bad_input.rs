@@ -291,7 +291,7 @@ async fn a_scraped_page_gets_the_documented_health() {
         let target = LiveTarget::start("").await;
         let (address, keys) = (target.address, page.job);
         file.push_str(&format!(
-            "  - job_name: {name}\n    scrape_interval: 1s\n    scrape_timeout: 1s\n    \
+            "  - job_name: {name}\n    scrape_interval: 3s\n    scrape_timeout: 3s\n    \
              static_configs: [{{targets: ['{address}']}}]\n    {keys}\n"
         ));
         target.set(|behaviour| {
