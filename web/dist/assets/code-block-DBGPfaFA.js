@@ -1,0 +1,1 @@
+import{t as e}from"./copy-DcVCe66N.js";import{p as t}from"./use-api-CHeFTkCK.js";function n({text:n,label:r}){return t(`div`,{class:`code-block`,children:[t(`pre`,{tabIndex:0,"aria-label":r,children:n}),t(e,{text:n,label:`Copy: ${r}`})]})}export{n as t};
