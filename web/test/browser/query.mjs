@@ -67,8 +67,8 @@ browserTest('the server goes and comes back', async ({ server, open }) => {
   await server.start();
   await page.waitForSelector('.banner', { state: 'detached' });
   // Nobody pressed the button again.
-  await page.waitForSelector('td.pinned');
-  assert.equal(await page.locator('.box.error').count(), 0);
+  await page.waitForSelector('.box.error', { state: 'detached' });
+  assert.equal(await page.textContent('td.pinned'), '1');
 });
 
 browserTest('text of the server is only ever text', async ({ server, open }) => {
@@ -133,4 +133,38 @@ browserTest("zoom, Prometheus' links and keys", async ({ server, ui, open }) => 
   await until(async () => (await page.locator('.palette li').first().textContent())?.includes('up_and_down'), 'the metric is found');
   await page.keyboard.press('Enter');
   await until(async () => page.url().includes('up_and_down'), 'its graph is shown');
+});
+
+browserTest('a new query cancels the one that runs; so does the button', async ({ open }) => {
+  const page = await open('#/query');
+  await page.waitForSelector('.cm-content');
+  const canceled = [];
+  page.on('requestfailed', (request) => canceled.push(new URLSearchParams(request.postData()).get('query')));
+  await page.route('**/api/v1/query_range', async (route) => {
+    const slow = new URLSearchParams(route.request().postData()).get('query').includes('slow');
+    if (!slow) await route.continue();
+  });
+  await ask(page, 'vector(1) # slow');
+  await page.waitForSelector('role=button[name="Cancel"]');
+  await ask(page, 'vector(2)');
+  await page.waitForSelector('.legend td');
+  assert.equal(await page.textContent('.legend tbody tr td:nth-child(2)'), '2');
+  assert.deepEqual(canceled, ['vector(1) # slow']);
+  await ask(page, 'vector(3) # slow');
+  await page.click('role=button[name="Cancel"]');
+  await page.waitForSelector('role=button[name="Run"]');
+  assert.deepEqual(canceled, ['vector(1) # slow', 'vector(3) # slow']);
+});
+
+browserTest('panels have one time; removing one leaves the others alone', async ({ open }) => {
+  const page = await open('#/query?g0.expr=vector(1)&g0.tab=table&g1.expr=vector(2)&g1.tab=table&g2.expr=vector(3)&g2.tab=table');
+  const values = async () => (await page.locator('td.pinned').allTextContents()).join(' ');
+  await until(async () => (await values()) === '1 2 3', 'three answers');
+  await page.locator('role=button[name="Remove this panel"]').nth(1).click();
+  await until(async () => (await values()) === '1 3', 'two are left');
+  const texts = await page.locator('.cm-content').allTextContents();
+  assert.deepEqual(texts, ['vector(1)', 'vector(3)']);
+  await page.goBack();
+  await until(async () => (await values()) === '1 2 3', 'and back');
+  assert.deepEqual(await page.locator('.cm-content').allTextContents(), ['vector(1)', 'vector(2)', 'vector(3)']);
 });

@@ -1,6 +1,6 @@
 // Text has a contrast of 4.5:1 in both themes, lines and borders that mean something 3:1 (WCAG AA).
 import { describe, expect, test } from 'vitest';
-import { seriesColor } from '../../src/pages/query/colors';
+import { seriesColor } from '../../src/format/colors';
 import css from '../../src/styles/tokens.css?raw';
 
 const tokens = new Map([...css.matchAll(/(--[\w-]+): light-dark\((#\w{6}), (#\w{6})\)/g)].map(([, name, light, dark]) => [name!, [light!, dark!] as const]));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Sample, Series } from '../../src/api/query';
 import type { Labels } from '../../src/format/labels';
-import { heatColor, seriesColor } from '../../src/pages/query/colors';
+import { heatColor, seriesColor } from '../../src/format/colors';
 import { toCsv } from '../../src/pages/query/csv';
 import { autoStep, gridOf, stepOf } from '../../src/pages/query/grid';
 import { added, searchHistory } from '../../src/pages/query/history';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { timeTicks } from '../../src/pages/query/time-ticks';
+import { timeTicks } from '../../src/format/time-ticks';
 
 const at = Date.UTC(2024, 4, 1, 23, 0, 0) / 1000;
 

@@ -72,6 +72,7 @@ export function createEditor(host: HTMLElement, options: EditorOptions): EditorH
         linter((editor) => lint(editor, notes), { delay: 350 }),
         placeholder('A PromQL expression. Enter runs it, Shift-Enter begins a line.'),
         EditorView.lineWrapping,
+        replaceByHand,
         EditorView.contentAttributes.of({ 'aria-label': options.label, spellcheck: 'false' }),
         EditorView.updateListener.of((update) => update.docChanged && options.onChange(update.state.doc.toString())),
         keymap.of([...closeBracketsKeymap, ...completionKeymap, ...historyKeymap, ...defaultKeymap]),
@@ -118,6 +119,25 @@ async function lint(view: EditorView, notes: { text: string; list: readonly Note
 function visible({ from, to }: { from: number; to: number }, text: string) {
   return from < text.length ? { from, to } : { from: Math.max(0, text.trimEnd().length - 1), to: text.length };
 }
+
+/**
+ * Where typed text replaces other text, browsers keep its style by an attribute `style`. The editor would
+ * remove that at once, but the CSP forbids it already and complains; so this is not left to the browser.
+ */
+const replaceByHand = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { state } = view;
+    const { main, ranges } = state.selection;
+    const text = event.data;
+    if (event.inputType !== 'insertText' || !text || main.empty || ranges.length > 1 || view.composing) return false;
+    const insert = () => state.update(state.replaceSelection(text), { userEvent: 'input.type', scrollIntoView: true });
+    // Brackets around a selection, for example.
+    const handled = state.facet(EditorView.inputHandler).some((handler) => handler(view, main.from, main.to, text, insert));
+    if (!handled) view.dispatch(insert());
+    event.preventDefault();
+    return true;
+  },
+});
 
 const highlighting = HighlightStyle.define([
   { tag: tags.function(tags.variableName), color: 'var(--code-function)' },

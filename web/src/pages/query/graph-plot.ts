@@ -2,7 +2,7 @@
 import uPlot from 'uplot';
 import { formatShort } from '../../format/number';
 import type { Zone } from '../../format/time';
-import { seriesColor } from './colors';
+import { seriesColor } from '../../format/colors';
 import { baseOptions, followSize, hasPointer, token, type Zooming } from './plot';
 import { isolated, nearest, positive, stack, type Column, type Lines } from './series';
 import { yRange } from './y-range';

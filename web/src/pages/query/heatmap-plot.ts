@@ -2,7 +2,7 @@
 import uPlot from 'uplot';
 import { formatShort } from '../../format/number';
 import type { Zone } from '../../format/time';
-import { heatColor } from './colors';
+import { heatColor } from '../../format/colors';
 import type { Heatmap } from './heatmap-bins';
 import { baseOptions, followSize, hasPointer, type Zooming } from './plot';
 

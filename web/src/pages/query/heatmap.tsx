@@ -6,7 +6,7 @@ import { formatTime } from '../../format/time';
 import { dark } from '../../state/theme';
 import { zone } from '../../state/zone';
 import { Empty } from '../../ui/feedback';
-import { heatColor } from './colors';
+import { heatColor } from '../../format/colors';
 import { toHeatmap, type Heatmap } from './heatmap-bins';
 import { HeatmapPlot, type Cell } from './heatmap-plot';
 import type { Zooming } from './plot';

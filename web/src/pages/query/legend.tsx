@@ -7,7 +7,7 @@ import { Button } from '../../ui/button';
 import { Copy } from '../../ui/copy';
 import { Search } from '../../ui/field';
 import { Table, type Column } from '../../ui/table';
-import { seriesColor } from './colors';
+import { seriesColor } from '../../format/colors';
 import type { Hover } from './graph-plot';
 import { commonLabels, shortName } from './naming';
 import { summary, type Lines, type Summary } from './series';

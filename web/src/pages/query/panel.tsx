@@ -133,10 +133,15 @@ function Answer(props: Props & { running: Running }) {
         {run ? <RunSummary run={run} /> : since !== null ? 'Running…' : ''}
       </p>
       {error !== null && <QueryError error={error} expr={panel.expr} />}
-      {run && <Notices warnings={run.warnings} infos={run.infos} />}
+      {run && <Notices warnings={run.warnings.map(plainly)} infos={run.infos} />}
       {run ? <View {...props} run={run} /> : since !== null ? <Spinner text="Running" /> : null}
     </Tabs>
   );
+}
+
+/** The server's words for "there are more series" do not say what to do. */
+function plainly(warning: string): string {
+  return warning === 'results truncated due to limit' ? 'There are more series than are shown. topk() picks the largest, an aggregation joins them.' : warning;
 }
 
 function TabTools({ panel, onChange, run }: Props & { run: Run | null }) {

@@ -2,7 +2,7 @@
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import type { Zone } from '../../format/time';
-import { timeTicks } from './time-ticks';
+import { timeTicks } from '../../format/time-ticks';
 
 export interface Zooming {
   onZoom: (start: number, end: number) => void;

@@ -10,7 +10,9 @@ import { commonLabels, differingLabels } from './naming';
 
 export function ResultTable({ data }: { data: Result }) {
   if (data.resultType === 'scalar' || data.resultType === 'string') return <p class="single-value">{data.result[1]}</p>;
-  if (data.result.length === 0) return <Empty title="No series has a value at this time." />;
+  if (data.result.length === 0) {
+    return <Empty title="No series has a value at this time.">Samples from before the lookback do not count; the graph shows when there were some.</Empty>;
+  }
   if (data.resultType === 'vector') return <VectorTable samples={data.result} />;
   return data.resultType === 'matrix' ? <SamplesTable series={data.result} /> : null;
 }

@@ -5,7 +5,7 @@ import { formatExact } from '../../format/number';
 import { formatTime } from '../../format/time';
 import { dark } from '../../state/theme';
 import { zone } from '../../state/zone';
-import { seriesColor } from './colors';
+import { seriesColor } from '../../format/colors';
 import { flatten } from './exemplars';
 import type { Hover } from './graph-plot';
 import type { Lines } from './series';

@@ -1,5 +1,5 @@
 // Labels of the time axis.
-import { formatClock, formatDay, formatTime, type Zone } from '../../format/time';
+import { formatClock, formatDay, formatTime, type Zone } from './time';
 
 const day = 86400;
 
