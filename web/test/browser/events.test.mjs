@@ -41,6 +41,8 @@ async function fill(server) {
     attributes: { order: { channel: i % 3 ? 'web' : 'app', items: i % 5, total: i }, ...(i === 0 ? { [hostile]: hostile } : {}) },
   }));
   await post(server, '/events/publish/batch', 'application/json', JSON.stringify(events));
+  // Values of attributes are catalogued by a flush.
+  await post(server, '/api/admin/flush', 'application/json', '');
 }
 
 const at = (params) => `#/events?${params}`;

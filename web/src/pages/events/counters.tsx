@@ -13,6 +13,8 @@ import { countLines, countPromql, intervalChoices, intervalFor } from './counts'
 import { dimensionsOf, metricsOf } from './metrics';
 import { chosen, TypeChoice } from './type-choice';
 
+const storedEvents = 'events_stored_total';
+
 export function Counters({ types }: { types: readonly EventType[] }) {
   const { params } = route.value;
   const { service, type } = chosen(types, params);
@@ -20,6 +22,8 @@ export function Counters({ types }: { types: readonly EventType[] }) {
   const paths = useMemo(() => types.find((known) => known.service === service && known.name === type)?.attributes.map(({ path }) => path) ?? [], [types, service, type]);
   const series = useApi((signal) => getTypeSeries(service, type, signal), [service, type]);
   const counters = metricsOf(series.data?.names ?? []).filter(({ kind }) => kind === 'counter');
+  // Every type has the one of stored events: those that somebody defined come first.
+  counters.sort((a, b) => Number(a.name === storedEvents) - Number(b.name === storedEvents));
   const dimensions = dimensionsOf(series.data?.labels ?? [], paths);
   const counter = params.get('counter') ?? counters[0]?.name ?? '';
   const interval = params.get('interval') ?? '';

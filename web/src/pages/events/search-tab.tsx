@@ -114,9 +114,9 @@ function Results({ first }: { first: SearchBody }) {
       <Table label="Events found" columns={columns} rows={data.data.events} rowKey={(event) => event.event_id} empty={<Empty title="No events are like that." />} />
       {many && (
         <div class="row" role="group" aria-label="Pages">
-          <IconButton icon="left" label="Newer events" disabled={pages.length === 1} onClick={() => setPages(pages.slice(0, -1))} />
+          <IconButton icon="left" label="Newer events" disabled={loading || pages.length === 1} onClick={() => setPages(pages.slice(0, -1))} />
           <span class="muted">page {pages.length}</span>
-          <IconButton icon="right" label="Older events" disabled={!next} onClick={() => next && setPages([...pages, next])} />
+          <IconButton icon="right" label="Older events" disabled={loading || !next} onClick={() => next && setPages([...pages, next])} />
         </div>
       )}
     </div>
