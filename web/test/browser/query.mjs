@@ -84,6 +84,12 @@ browserTest('text of the server is only ever text', async ({ server, open }) => 
   assert.equal(await page.locator('main img').count(), 0);
 });
 
+/** Takes what is offered. For a moment after a list has opened, CodeMirror takes Enter for a new line. */
+async function accept(page) {
+  await page.waitForTimeout(300);
+  await page.keyboard.press('Enter');
+}
+
 browserTest('completion offers metrics, labels and values', async ({ server, open }) => {
   await server.send(Array.from({ length: 2000 }, (_, i) => `many_${i}_total{zone="z${i % 3}"} 1\n`).join(''));
   const page = await open('#/query');
@@ -91,13 +97,13 @@ browserTest('completion offers metrics, labels and values', async ({ server, ope
   await page.click('.cm-content');
   await page.keyboard.type('sum(many_1999');
   await until(async () => (await page.locator('.cm-tooltip-autocomplete li').first().textContent()) === 'many_1999_total', 'the metric is offered');
-  await page.keyboard.press('Enter');
+  await accept(page);
   await page.keyboard.type('{zo');
   await until(async () => (await page.locator('.cm-tooltip-autocomplete li').first().textContent())?.startsWith('zone'), 'the label is offered');
-  await page.keyboard.press('Enter');
+  await accept(page);
   await page.keyboard.type('="z');
   await until(async () => (await page.locator('.cm-tooltip-autocomplete li').first().textContent()) === 'z1', 'the value is offered');
-  await page.keyboard.press('Enter');
+  await accept(page);
   assert.equal(await page.locator('.cm-content').innerText(), 'sum(many_1999_total{zone="z1"})');
 });
 

@@ -14,7 +14,6 @@ mod failing_store;
 mod fencing;
 mod http;
 mod inspect;
-mod interface;
 mod ledger;
 mod load;
 mod maintenance;
