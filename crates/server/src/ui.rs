@@ -5,8 +5,6 @@
 //!   nor the database, so that the page can ask for the one and say that the other is being opened.
 //! - Redirects are relative, so that they are right below any prefix that a proxy adds.
 
-use std::io;
-
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -91,9 +89,8 @@ async fn serve(path: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
         let encoding = [(header::CONTENT_ENCODING, "gzip")];
         (encoding, asset.gzip).into_response()
     } else {
-        // Rarely wanted, and too long for the threads that keep all connections going.
+        // Rarely wanted; the first takes too long for the threads that keep all connections going.
         let plain = tokio::task::spawn_blocking(|| asset.plain()).await;
-        let plain = plain.map_err(io::Error::other).flatten();
         let plain = plain.map_err(|error| ApiError::internal(error.to_string()))?;
         plain.into_response()
     };

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 const NAMES_MAX: usize = 100_000;
 
 /// Longer names are not remembered.
-const NAME_BYTES_MAX: usize = 1024;
+const NAME_BYTES_MAX: usize = 256;
 
 /// Names that one selector counts for: `{__name__=~"a|b"}` may give many.
 const SELECTOR_NAMES_MAX: usize = 64;

@@ -2,7 +2,9 @@
 //!
 //! Holds always: cargo alone builds it, because `web/dist` is in the repository.
 
-use std::io::{self, Read as _};
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::sync::OnceLock;
 
 use flate2::read::GzDecoder;
 
@@ -38,19 +40,26 @@ impl Asset {
         self.path.starts_with("assets/")
     }
 
-    /// The content as it was built.
-    pub fn plain(&self) -> io::Result<Vec<u8>> {
-        let mut content = Vec::new();
-        GzDecoder::new(self.gzip).read_to_end(&mut content)?;
-        Ok(content)
+    /// The content as it was built. All files are decompressed when the first is asked for, and
+    /// kept: together they are less than a megabyte, and anybody may ask.
+    pub fn plain(&self) -> &'static [u8] {
+        static PLAIN: OnceLock<HashMap<&str, Vec<u8>>> = OnceLock::new();
+        let plain = PLAIN.get_or_init(|| ASSETS.iter().map(decompress).collect());
+        plain.get(self.path).map_or(&[], Vec::as_slice)
     }
+}
+
+fn decompress(asset: &Asset) -> (&'static str, Vec<u8>) {
+    let mut content = Vec::new();
+    let read = GzDecoder::new(asset.gzip).read_to_end(&mut content);
+    read.expect("the build script has compressed it");
+    (asset.path, content)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-    use std::collections::HashMap;
     use std::path::Path;
 
     use super::*;
@@ -60,7 +69,7 @@ mod tests {
         let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/dist");
         for asset in assets() {
             let built = std::fs::read(dist.join(asset.path)).unwrap();
-            assert_eq!(asset.plain().unwrap(), built, "{}", asset.path);
+            assert_eq!(asset.plain(), built, "{}", asset.path);
             let found = find(asset.path).unwrap();
             assert_eq!(found.etag, asset.etag);
         }
@@ -75,8 +84,8 @@ mod tests {
         for asset in assets() {
             let tag = asset.etag;
             assert!(tag.starts_with("W/\"") && tag.ends_with('"'), "{tag}");
-            let content = asset.plain().unwrap();
-            let known = contents.entry(tag).or_insert_with(|| content.clone());
+            let content = asset.plain();
+            let known = contents.entry(tag).or_insert(content);
             assert_eq!(*known, content, "{}", asset.path);
         }
         assert!(contents.len() > 1, "all files have one tag");

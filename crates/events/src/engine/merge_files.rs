@@ -170,8 +170,13 @@ impl Engine {
             }
             work.unlisted.insert(file.path, known);
         }
+        let mut failed = Ok(());
         for (path, is_retired) in due {
-            self.store.files().delete(&path).await?;
+            // One that cannot be deleted keeps no other.
+            if let Err(error) = self.store.files().delete(&path).await {
+                failed = Err(error);
+                continue;
+            }
             work.unlisted.remove(&path);
             if is_retired {
                 self.metrics.dropped_files.add(1);
@@ -180,7 +185,7 @@ impl Engine {
                 self.metrics.dropped_orphans.add(1);
             }
         }
-        Ok(())
+        failed
     }
 }
 

@@ -43,6 +43,10 @@ impl Events {
         let documents = wanted.iter().filter_map(document);
         let documents = documents.take(room.saturating_sub(registered));
         let documents: Documents = documents.collect();
+        // A change stops accepting for the length of a flush.
+        if documents.is_empty() {
+            return Ok(());
+        }
         match self.apply(documents, false).await {
             Err(problem) if problem.status >= 500 => Err(problem),
             // The registry is full: events of these types are unknown as before.

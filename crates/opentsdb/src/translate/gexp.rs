@@ -6,7 +6,7 @@ use super::condition::{Condition, add};
 use super::interval::Bucket;
 use super::options::QueryTime;
 use super::promql::{Vector, seconds};
-use super::refusal::Refusal;
+use super::refusal::{Refusal, check_length};
 use super::sub_query::{Built, Surroundings, build};
 use crate::gexp::{AverageWindow, Call, Function, Input, scale_factor, shift_ms, top_n};
 use crate::time::TIME_MS_MAX;
@@ -94,6 +94,7 @@ fn combined(inputs: Vec<Built>, operator: char) -> Result<Built, Refusal> {
 fn joined(mut left: Built, right: &Built, operator: char) -> Result<Built, Refusal> {
     check_alike(&left, right)?;
     let (a, b) = (left.vector.operand(), right.vector.operand());
+    check_length(2 * (a.len() + b.len()))?;
     left.vector = Vector::binary(match operator {
         '+' => format!("{a} + {b} or {a} or {b}"),
         '-' => format!("{a} - {b} or {a} or -{b}"),
@@ -184,6 +185,7 @@ fn highest(
         _ => "end()".to_owned(),
     };
     let vector = built.vector.operand();
+    check_length(2 * vector.len())?;
     let range = format!("[{length}:{}] @ {at}", format_duration_ms(interval_ms));
     built.vector = Vector::binary(format!(
         "{vector} and topk({count}, {function}_over_time({vector}{range}))"

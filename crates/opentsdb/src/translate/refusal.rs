@@ -35,3 +35,16 @@ impl From<QueryError> for Refusal {
         Self(format!("OpenTSDB refuses it: {problem}"))
     }
 }
+
+/// Most bytes of an expression that is read, or written: more than anybody reads.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// Refuses an expression that would be too long. Where one is made of copies of others this is
+/// asked before: each call around it may double it.
+pub(super) fn check_length(bytes: usize) -> Result<(), Refusal> {
+    if bytes > TEXT_BYTES_MAX {
+        let reason = format!("the expression has more than {TEXT_BYTES_MAX} bytes");
+        return Err(Refusal(reason));
+    }
+    Ok(())
+}

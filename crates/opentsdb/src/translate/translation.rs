@@ -3,14 +3,11 @@
 use super::condition::Condition;
 use super::gexp::build_call;
 use super::options::TranslateOptions;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, check_length};
 use super::steps::Steps;
 use super::sub_query::{Built, Surroundings, build};
 use super::variables::{Variables, has_variables};
 use crate::query::{SubQuery, parse_m};
-
-/// Most bytes of an expression that is read, or written.
-const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// PromQL that gives the numbers of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,10 +45,7 @@ impl Translation {
             return Err(Refusal(reason));
         }
         let expr = variables.restore(&vector.text);
-        if expr.len() > TEXT_BYTES_MAX {
-            let reason = format!("the expression has more than {TEXT_BYTES_MAX} bytes");
-            return Err(Refusal(reason));
-        }
+        check_length(expr.len())?;
         Ok(Self {
             expr,
             legend: legend.map(|legend| variables.restore(&legend)),
@@ -77,10 +71,7 @@ fn parse_query(text: &str) -> Result<SubQuery, Refusal> {
 
 /// Translates what stands behind `m=`, or behind `exp=` of `/api/query/gexp`.
 pub fn translate_text(text: &str, options: &TranslateOptions) -> Result<Translation, Refusal> {
-    if text.len() > TEXT_BYTES_MAX {
-        let reason = format!("it has more than {TEXT_BYTES_MAX} bytes");
-        return Err(Refusal(reason));
-    }
+    check_length(text.len())?;
     let mut variables = Variables::default();
     let hidden = variables.hide(text.trim())?;
     let around = Surroundings::new(&options.request(), options, &variables)?;

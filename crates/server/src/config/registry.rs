@@ -353,7 +353,7 @@ pub static SETTINGS: &[Setting] = &[
         events.shards,
         "Databases of other instances whose events are read with the own ones, as storage.location names them, on a store with the same settings. They are only read. Empty means that this instance answers for its own events alone."
     ),
-    setting!("events.shard_age_max", Time, events.shard_age_max, "1ms" to "1m",
+    setting!("events.shard_age_max", Time, events.shard_age_max, "1ms" to "10m",
         "Age of what is read of other instances when a query begins. Each look costs a few requests to the store, and there is none without queries. Others flush every 5 s, so that their events are seen within 8 s."),
     setting!(
         "events.partial_answers",

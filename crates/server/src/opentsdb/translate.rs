@@ -16,6 +16,9 @@ use crate::middleware::params::Params;
 /// Queries of one request: more than a graph can show.
 const QUERIES_MAX: usize = 64;
 
+/// Bytes of all of them.
+const QUERY_BYTES_MAX: usize = 16 << 10;
+
 /// A query with what it is in PromQL, or why it is nothing there.
 type Part = (String, Result<Translation, Refusal>);
 
@@ -30,6 +33,10 @@ pub(crate) async fn translate(
     }
     if queries.len() > QUERIES_MAX {
         let problem = format!("there are more than {QUERIES_MAX} queries");
+        return Err(ApiError::of_parameter("m", problem));
+    }
+    if queries.iter().map(String::len).sum::<usize>() > QUERY_BYTES_MAX {
+        let problem = format!("queries have more than {QUERY_BYTES_MAX} bytes");
         return Err(ApiError::of_parameter("m", problem));
     }
     let text = |name: &str| params.first(name).unwrap_or_default().to_owned();

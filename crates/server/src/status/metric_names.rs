@@ -43,6 +43,9 @@ struct Metric {
     usage: Usage,
 }
 
+/// Bytes of what is searched for. Each word of it is looked for in every name.
+const SEARCH_BYTES_MAX: usize = 256;
+
 pub(crate) async fn metric_names(
     State(app): State<Arc<App>>,
     params: Params,
@@ -51,7 +54,12 @@ pub(crate) async fn metric_names(
     let sort = sort_key(&params)?;
     let page = Page::of(&params, sort != SortKey::Name)?;
     let metric_type = metric_type(&params)?;
-    let search = Search::new(params.first("search").unwrap_or_default());
+    let search = params.first("search").unwrap_or_default();
+    if search.len() > SEARCH_BYTES_MAX {
+        let problem = format!("it has more than {SEARCH_BYTES_MAX} bytes");
+        return Err(ApiError::of_parameter("search", problem));
+    }
+    let search = Search::new(search);
     let slot = app.limits.read_slot().await?;
     let wanted = search.clone();
     let head = database

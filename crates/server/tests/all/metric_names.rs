@@ -184,7 +184,8 @@ async fn queries_are_counted_by_the_names_that_they_give() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_of_opentsdb_count_too() {
-    let served = TestServer::start(&[]).await;
+    let create = ("opentsdb.settings", "tsd.core.auto_create_metrics=true");
+    let served = TestServer::start(&[create]).await;
     let point = br#"{"metric":"sys.cpu","timestamp":1700000000,"value":1,"tags":{"a":"b"}}"#;
     let put = served
         .request("POST", "/opentsdb/api/put", &[], point)

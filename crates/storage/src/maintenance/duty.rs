@@ -37,6 +37,10 @@ const REST_MIN: Duration = Duration::from_millis(20);
 /// let it stand still.
 const REST_MAX: Duration = Duration::from_millis(500);
 
+/// Without a commit for so long nobody writes. One that takes longer than a stretch of work does
+/// not end in it, so that a stretch without any says nothing.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
+
 /// Commits that a mean is taken of before it is believed.
 const COMMITS_MIN: f64 = 8.0;
 
@@ -50,6 +54,8 @@ pub(super) struct DutyCycle {
     /// When this stretch of work or rest began, and what had been committed until then.
     began: Instant,
     committed: CommitTime,
+    /// When a commit was seen last.
+    last_commit: Option<Instant>,
     /// Rest that is due and was too short to be taken.
     due: Duration,
 }
@@ -61,6 +67,7 @@ impl DutyCycle {
             resting: MeanTime::default(),
             began: now,
             committed,
+            last_commit: None,
             due: Duration::ZERO,
         }
     }
@@ -70,7 +77,7 @@ impl DutyCycle {
         let worked = now - self.began;
         let commits = self.commits_since(committed, now);
         self.working.add(commits);
-        if commits.commits == 0 {
+        if self.last_commit.is_none_or(|at| now - at > IDLE_AFTER) {
             return Duration::ZERO;
         }
         let duty = self.duty();
@@ -103,6 +110,9 @@ impl DutyCycle {
             nanos: committed.nanos.saturating_sub(self.committed.nanos),
         };
         (self.began, self.committed) = (now, committed);
+        if since.commits > 0 {
+            self.last_commit = Some(now);
+        }
         since
     }
 }
@@ -137,6 +147,8 @@ mod tests {
     struct Clients {
         now: Instant,
         committed: CommitTime,
+        /// What has passed of the commit that is under way.
+        under_way: f64,
         working_nanos: u64,
         resting_nanos: u64,
     }
@@ -144,7 +156,9 @@ mod tests {
     impl Clients {
         fn pass(&mut self, time: Duration, commit_nanos: u64) {
             self.now += time;
-            let commits = time.as_nanos() as u64 / commit_nanos.max(1);
+            self.under_way += time.as_nanos() as f64 / commit_nanos as f64;
+            let commits = self.under_way as u64;
+            self.under_way -= commits as f64;
             self.committed.commits += commits;
             self.committed.nanos += commits * commit_nanos;
         }
@@ -172,6 +186,7 @@ mod tests {
         let mut clients = Clients {
             now: Instant::now(),
             committed: CommitTime::default(),
+            under_way: 0.0,
             working_nanos,
             resting_nanos,
         };

@@ -156,6 +156,20 @@ fn what_promql_cannot_say_is_refused_with_the_reason() {
 }
 
 #[test]
+fn what_would_double_with_each_query_is_refused_before_it_is_made() {
+    let queries = vec!["sum:1m-avg:a"; 26].join(",");
+    for function in ["sum", "multiply", "difference"] {
+        let text = format!("{function}({queries})");
+        assert!(
+            refused(&text).contains("has more than 65536 bytes"),
+            "{text}"
+        );
+        let nested = format!("{function}({text},{queries})");
+        assert!(refused(&nested).contains("has more than"), "{nested}");
+    }
+}
+
+#[test]
 fn bodies_say_at_which_steps() {
     let body = format!(
         r#"{{"start": {B}, "end": {}, "queries": [
