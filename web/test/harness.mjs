@@ -15,7 +15,7 @@ import { chromium } from 'playwright-core';
 import { serve } from '../scripts/serve.mjs';
 
 const binary = process.env.ICECORE_BIN;
-const browserPath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+export const browserPath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 const missing = !binary
   ? 'ICECORE_BIN is not set'
@@ -50,7 +50,7 @@ export function browserTest(name, run, { prefix = '', webConfig = null } = {}) {
   });
 }
 
-async function startServer(webConfig) {
+export async function startServer(webConfig = null) {
   const directory = await mkdtemp(join(tmpdir(), 'icecore-web-'));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;

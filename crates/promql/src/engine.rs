@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use icecore_model::{ImpliedMatchers, Labels, SeriesSource};
 
 use crate::error::{Error, Result};
-use crate::exec::{Context, Grid, Limits, Row, ScalarColumn, Values, merge_equal_labels};
+use crate::exec::{Context, Grid, Limits, Profile, Row, ScalarColumn, Values, merge_equal_labels};
 use crate::operators::{self, Run};
 use crate::parse::parse;
 use crate::plan::{self, Plan, PlanContext, Root, Rules};
@@ -79,6 +79,30 @@ impl Engine {
         request: &Request,
         canceled: &AtomicBool,
     ) -> Result<Answer> {
+        let (answer, _) = self.run(source, request, canceled, None).await?;
+        Ok(answer)
+    }
+
+    /// Answers a query, and explains how: its plan as text for people, with what each part took.
+    pub async fn execute_explained(
+        &self,
+        source: &dyn SeriesSource,
+        request: &Request,
+        canceled: &AtomicBool,
+    ) -> Result<(Answer, String)> {
+        let profile = Some(Profile::new());
+        let (answer, explained) = self.run(source, request, canceled, profile).await?;
+        Ok((answer, explained.unwrap_or_default()))
+    }
+
+    /// The answer, and the plan as text if there is a profile.
+    async fn run(
+        &self,
+        source: &dyn SeriesSource,
+        request: &Request,
+        canceled: &AtomicBool,
+        profile: Option<Profile>,
+    ) -> Result<(Answer, Option<String>)> {
         let started = Instant::now();
         let timeout = request.timeout.map_or(self.options.timeout, |timeout| {
             timeout.min(self.options.timeout)
@@ -93,6 +117,7 @@ impl Engine {
         };
         let mut context = Context::new(source, limits, canceled, started.checked_add(timeout));
         context.rollup = RollupReport::new(plan.rollup);
+        context.profile = profile;
         if request.counts_touched {
             context.count_touched(plan.grid);
         }
@@ -120,18 +145,21 @@ impl Engine {
             plan_seconds: (planned - parsed).as_secs_f64(),
             execute_seconds: planned.elapsed().as_secs_f64(),
         };
-        Ok(Answer {
+        let answer = Answer {
             value,
             warnings,
             infos,
             stats,
-        })
+        };
+        let explained = context.profile.as_ref();
+        let explained = explained.map(|profile| plan::explain(&plan, Some(profile)));
+        Ok((answer, explained))
     }
 
     /// The plan of a query as text for people.
     pub fn explain(&self, request: &Request) -> Result<String> {
         let expr = parse(&request.query)?;
-        Ok(plan::explain(&self.plan(request, &expr)?))
+        Ok(plan::explain(&self.plan(request, &expr)?, None))
     }
 
     fn plan(&self, request: &Request, expr: &crate::parse::Expr) -> Result<Plan> {

@@ -94,18 +94,13 @@ impl RollupReport {
 
     /// Counts the windows of a batch.
     pub(crate) fn read(&self, batch: &[SeriesSamples]) {
-        let mut rolled = batch.iter().filter_map(|s| s.rolled.as_ref()).peekable();
-        if rolled.peek().is_none() {
+        let mut windows = windows(batch).peekable();
+        if windows.peek().is_none() {
             return;
         }
         let mut state = self.state.lock();
-        for rolled in rolled {
-            let floats = rolled.segments().map(|(segment, of)| (segment, of.len()));
-            let histograms = rolled.histogram_segments();
-            let histograms = histograms.map(|(segment, of)| (segment, of.len()));
-            for (segment, windows) in floats.chain(histograms).filter(|(_, n)| *n > 0) {
-                *state.windows.entry(segment.resolution).or_default() += windows as u64;
-            }
+        for (level, count) in windows {
+            *state.windows.entry(level).or_default() += count;
         }
     }
 
@@ -181,6 +176,20 @@ impl RollupReport {
         }
         (warnings, infos)
     }
+}
+
+/// The windows of a batch: levels with their counts, some per series.
+pub(crate) fn windows(batch: &[SeriesSamples]) -> impl Iterator<Item = (Resolution, u64)> + '_ {
+    let rolled = batch.iter().filter_map(|series| series.rolled.as_ref());
+    let of_series = rolled.flat_map(|rolled| {
+        let floats = rolled.segments().map(|(segment, of)| (segment, of.len()));
+        let histograms = rolled.histogram_segments();
+        let histograms = histograms.map(|(segment, of)| (segment, of.len()));
+        floats.chain(histograms)
+    });
+    of_series
+        .filter(|(_, count)| *count > 0)
+        .map(|(segment, count)| (segment.resolution, count as u64))
 }
 
 /// Most sets of levels for which something is kept. Series kept alike share one; beyond this many,

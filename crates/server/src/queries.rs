@@ -144,19 +144,28 @@ impl Queries {
         task.await.map_err(|_| QueryError::Panicked)
     }
 
-    /// Answers a query within the request's time. Computes: to be driven by [`Queries::on_pool`].
+    /// Answers a query within the request's time, and explains how if asked. Computes: to be driven by [`Queries::on_pool`].
     pub(crate) async fn execute(
         &self,
         source: &dyn SeriesSource,
         request: &Request,
         canceled: &AtomicBool,
-    ) -> Result<Answer, Error> {
+        explains: bool,
+    ) -> Result<(Answer, Option<String>), Error> {
         let timeout = self.timeout_of(request);
         let engine = self.engine();
+        let answer = async {
+            if explains {
+                let explained = engine.execute_explained(source, request, canceled).await?;
+                return Ok((explained.0, Some(explained.1)));
+            }
+            let answer = engine.execute(source, request, canceled).await?;
+            Ok((answer, None))
+        };
         // The engine looks at flag and time itself, but not while it waits for the store.
         tokio::select! {
             biased;
-            answer = engine.execute(source, request, canceled) => answer,
+            answer = answer => answer,
             () = tokio::time::sleep(timeout) => Err(Error::Timeout("expression evaluation")),
         }
     }

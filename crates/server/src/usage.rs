@@ -136,7 +136,8 @@ impl Counts {
 /// A source of series that counts what is asked of it.
 pub(crate) struct CountingSource {
     pub(crate) source: Arc<dyn SeriesSource>,
-    pub(crate) usage: Arc<QueryUsage>,
+    /// `None` for a query that is not to count.
+    pub(crate) usage: Option<Arc<QueryUsage>>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -145,8 +146,8 @@ impl SeriesSource for CountingSource {
         &self,
         selection: Selection,
     ) -> BoxFuture<'_, Result<Box<dyn SeriesStream>, SourceError>> {
-        if !selection.hints.labels_only {
-            self.usage.count(&selection.matchers, self.clock.now_ms());
+        if let Some(usage) = self.usage.as_ref().filter(|_| !selection.hints.labels_only) {
+            usage.count(&selection.matchers, self.clock.now_ms());
         }
         self.source.select(selection)
     }

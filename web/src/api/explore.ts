@@ -10,6 +10,8 @@ import { getCardinality, type Cardinality, type Count } from './storage';
 export interface MetricQuery {
   search: string;
   type: string;
+  /** Only metrics that no query has asked for. */
+  queried: 'never' | undefined;
   sort: string;
   order: 'asc' | 'desc';
   offset: number;
@@ -96,6 +98,9 @@ export function valuesAmongPairs(pairs: readonly Count[], label: string): Count[
   return pairs.filter(({ name }) => name.startsWith(prefix)).map(({ name, value }) => ({ name: name.slice(prefix.length), value }));
 }
 
+/** Looking at what there is does not make it read: somebody wants to know what nobody needs. */
+const uncounted = { count_usage: 'false' };
+
 export interface LastValue {
   metric: Labels;
   /** Null for a native histogram. */
@@ -105,7 +110,7 @@ export interface LastValue {
 
 export async function getLastValues(expr: string, limit: number, signal?: AbortSignal): Promise<LastValue[]> {
   type Sample = { metric: Labels; value?: [number, string]; histogram?: [number, { count: string; sum: string }] };
-  const { data } = await call<{ result: Sample[] }>('api/v1/query', { method: 'POST', params: { query: expr, limit }, signal });
+  const { data } = await call<{ result: Sample[] }>('api/v1/query', { method: 'POST', params: { query: expr, limit, ...uncounted }, signal });
   return data.result.map(({ metric, value, histogram }) => ({
     metric,
     value: value ? parseValue(value[1]) : null,
@@ -115,7 +120,7 @@ export async function getLastValues(expr: string, limit: number, signal?: AbortS
 
 export async function getLines(expr: string, start: number, end: number, step: number, limit: number, signal?: AbortSignal): Promise<Point[][]> {
   type Series = { values?: [number, string][] };
-  const params = { query: expr, start, end, step, limit };
+  const params = { query: expr, start, end, step, limit, ...uncounted };
   const { data } = await call<{ result: Series[] }>('api/v1/query_range', { method: 'POST', params, signal });
   return data.result.map(({ values = [] }) => values.map(([time, value]) => [time, parseValue(value)]));
 }

@@ -37,8 +37,8 @@ test('few series are drawn one by one, many as one line', () => {
 });
 
 test('the view of the list', () => {
-  expect(readView(new URLSearchParams())).toEqual({ search: '', type: '', sort: 'name', down: false, page: 0 });
-  expect(readView(new URLSearchParams('search=a&type=gauge&sort=queries&order=desc&page=3'))).toEqual({ search: 'a', type: 'gauge', sort: 'queries', down: true, page: 2 });
+  expect(readView(new URLSearchParams())).toEqual({ search: '', type: '', unread: false, sort: 'name', down: false, page: 0 });
+  expect(readView(new URLSearchParams('search=a&type=gauge&read=never&sort=queries&order=desc&page=3'))).toEqual({ search: 'a', type: 'gauge', unread: true, sort: 'queries', down: true, page: 2 });
   expect(readView(new URLSearchParams('type=x&sort=x&page=-4'))).toMatchObject({ type: '', sort: 'name', page: 0 });
   expect(sortParams({ column: 'name', down: false })).toEqual({ sort: null, order: null, page: null });
   expect(sortParams({ column: 'series', down: true })).toEqual({ sort: 'series', order: 'desc', page: null });

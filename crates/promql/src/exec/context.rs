@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::annotations::Annotations;
 use crate::error::{Error, Result};
-use crate::exec::{Grid, Row};
+use crate::exec::{Grid, Profile, Row};
 use crate::rollup::RollupReport;
 
 /// Sample counts with the time of their step.
@@ -26,6 +26,8 @@ pub(crate) struct Context<'q> {
     pub(crate) samples_read: AtomicU64,
     pub(crate) series_read: AtomicU64,
     pub(crate) rollup: RollupReport,
+    /// What each part of the plan takes, if that is to be explained.
+    pub(crate) profile: Option<Profile>,
     /// Counts the samples that windows and look-backs touch, if the request asks for it.
     touched: Option<SampleCounter>,
     /// Shared with the source, which accounts for resolved series.
@@ -89,6 +91,7 @@ impl<'q> Context<'q> {
             samples_read: AtomicU64::new(0),
             series_read: AtomicU64::new(0),
             rollup: RollupReport::default(),
+            profile: None,
             touched: None,
             memory: MemoryBudget::new(limits.memory_bytes),
         }

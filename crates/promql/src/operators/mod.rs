@@ -15,6 +15,7 @@ pub(crate) mod info;
 mod join;
 mod label_key;
 mod once;
+mod profiled;
 mod range_input;
 mod range_samples;
 mod remove_names;
@@ -69,12 +70,20 @@ impl<'q> Run<'q> {
 
 /// The operator of a node.
 pub(crate) fn build<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {
-    remove_names::with_removal(run, node, of_kind(run, node), true)
+    profiled::profiled(
+        run,
+        node,
+        remove_names::with_removal(run, node, of_kind(run, node), true),
+    )
 }
 
 /// The operator of a node whose consumer ignores metric names.
 fn build_nameless<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {
-    remove_names::with_removal(run, node, of_kind(run, node), false)
+    profiled::profiled(
+        run,
+        node,
+        remove_names::with_removal(run, node, of_kind(run, node), false),
+    )
 }
 
 fn of_kind<'q>(run: &'q Run<'q>, node: &'q Vector) -> Box<dyn Operator + 'q> {

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 
 use super::Run;
 use crate::error::Result;
-use crate::exec::{Context, Reservation, Row};
+use crate::exec::{Context, Part, Reservation, Row};
 use crate::plan::{Scan, ScanUse};
 
 /// Values (steps times series) from which work is split over threads: below that it does not pay
@@ -191,8 +191,12 @@ pub(super) async fn open(
     selection: &Selection,
 ) -> Result<Box<dyn SeriesStream>> {
     let stream = context.source.select(selection.clone()).await?;
-    for levels in stream.levels() {
-        context.rollup.levels(&levels);
+    let levels = stream.levels();
+    for levels in &levels {
+        context.rollup.levels(levels);
+    }
+    if let Some(profile) = &context.profile {
+        profile.opened(levels);
     }
     Ok(stream)
 }
@@ -209,6 +213,9 @@ async fn read(
             counter.fetch_add(by as u64, Ordering::Relaxed);
         };
         context.rollup.read(series);
+        if let Some(profile) = &context.profile {
+            profile.read(series);
+        }
         count(&context.samples_read, samples);
         count(&context.series_read, series.len());
     }
@@ -300,6 +307,8 @@ impl<'q> ScanReader<'q> {
     async fn batch(&mut self) -> Result<Batch> {
         let context = self.run.context;
         let scan = &self.run.scans[self.from.scan];
+        let part = Part::Scan(self.from.scan);
+        let _running = context.profile.as_ref().map(|profile| profile.run(part));
         if self.own.is_none() {
             let batch = scan.batch(context, self.next).await?;
             self.next += 1;

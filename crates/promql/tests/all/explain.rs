@@ -7,8 +7,12 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
-use icecore_promql::{Engine, EngineOptions, QueryTime, Request, Rules};
+use futures::executor::block_on;
+use icecore_model::Labels;
+use icecore_promql::script::{LoadedSample, LoadedValue};
+use icecore_promql::{Engine, EngineOptions, MemorySource, QueryTime, Request, Rules};
 
 const QUERY: &str = "query: ";
 
@@ -17,12 +21,17 @@ fn plan(query: &str, rules: Rules) -> String {
         rules,
         ..EngineOptions::default()
     });
-    let start_ms = 1_700_000_000_000;
-    let request = Request {
+    engine.explain(&request(query)).unwrap()
+}
+
+const START_MS: i64 = 1_700_000_000_000;
+
+fn request(query: &str) -> Request {
+    Request {
         query: query.to_string(),
         time: QueryTime::Range {
-            start_ms,
-            end_ms: start_ms + 3_600_000,
+            start_ms: START_MS,
+            end_ms: START_MS + 3_600_000,
             step_ms: 60_000,
         },
         lookback_ms: None,
@@ -31,8 +40,7 @@ fn plan(query: &str, rules: Rules) -> String {
         counts_touched: false,
         max_source_resolution: None,
         rollup_strict: false,
-    };
-    engine.explain(&request).unwrap()
+    }
 }
 
 /// The plans of all queries of a file, with the rule and without it.
@@ -91,4 +99,59 @@ fn share_expressions() {
 #[test]
 fn rules() {
     check("rules", |rules| *rules = Rules::NONE);
+}
+
+/// A plan that has run says what each part took, yielded and read; the plan itself is the same.
+#[test]
+fn costs() {
+    let mut source = MemorySource::default();
+    for id in 0..20 {
+        let id = id.to_string();
+        let job = if id.len() == 1 { "a" } else { "b" };
+        let labels = [("__name__", "requests_total"), ("id", &id), ("job", job)];
+        let labels = Labels::from_pairs(labels);
+        for minute in 0..60 {
+            let sample = LoadedSample {
+                timestamp_ms: START_MS + minute * 60_000,
+                value: LoadedValue::Float(minute as f64),
+                start_ms: None,
+            };
+            source.add(&labels, sample);
+        }
+    }
+    let request = request("sum by (job) (rate(requests_total[5m])) / 2");
+    let engine = Engine::default();
+    let (answer, explained) =
+        block_on(engine.execute_explained(&source, &request, &AtomicBool::new(false))).unwrap();
+    assert_eq!(answer.stats.samples_read, 1200);
+    let expected = "\
+range query: 61 steps every 1m from 2023-11-14 22:13:20 to 2023-11-14 23:13:20
+└─ / [… ms, 2 rows]
+   ├─ sum by (job) [… ms, 2 rows]
+   │  └─ rate over 5m [… ms, 20 rows]
+   │     └─ scan 0
+   └─ 2
+
+reads
+  scan 0: requests_total after 2023-11-14 22:08:20 to 2023-11-14 23:13:20 (1h5m) \
+[… ms, 20 series, 1200 samples]
+";
+    assert_eq!(behind_brackets(&explained, "… ms", " ms"), expected);
+    let plan = engine.explain(&request).unwrap();
+    assert_eq!(
+        behind_brackets(&explained, "", "]").replace(" []", ""),
+        plan
+    );
+}
+
+/// The text with `new` from each ` [` to the next `end`.
+fn behind_brackets(text: &str, new: &str, end: &str) -> String {
+    let mut parts = text.split(" [");
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let (_, rest) = part.split_once(end).unwrap();
+        let end = if new.is_empty() { end } else { "" };
+        write!(out, " [{new}{end}{rest}").unwrap();
+    }
+    out
 }

@@ -27,7 +27,7 @@ pub(crate) async fn open(
 ) -> Result<Tsd, StoreError> {
     let series = CountingSource {
         source: Arc::new(database.clone()),
-        usage,
+        usage: Some(usage),
         clock: Arc::clone(&clock),
     };
     let stores = Stores {

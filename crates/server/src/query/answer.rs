@@ -52,6 +52,8 @@ const NOTES_MAX: usize = 10;
 pub(crate) struct AnswerOptions {
     pub(crate) stats: Option<StatsDetail>,
     pub(crate) explain: bool,
+    /// Whether the query counts as a use of the metrics that it names.
+    pub(crate) counts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,7 @@ impl AnswerOptions {
                 _ => StatsDetail::Totals,
             }),
             explain: params.first("explain") == Some("true"),
+            counts: params.first("count_usage") != Some("false"),
         }
     }
 }

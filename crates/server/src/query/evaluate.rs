@@ -144,17 +144,14 @@ async fn run(
     let shared = Arc::clone(app);
     let answered = app.queries.on_pool(async move {
         let queries = &shared.queries;
-        let explain = if shown.explain {
-            Some(queries.engine().explain(&request)?)
-        } else {
-            None
-        };
         let source = CountingSource {
             source: source(&shared).await?,
-            usage: Arc::clone(&shared.usage),
+            usage: shown.counts.then(|| Arc::clone(&shared.usage)),
             clock: Arc::clone(shared.clock()),
         };
-        let answer = queries.execute(&source, &request, &canceled).await?;
+        let (answer, explain) = queries
+            .execute(&source, &request, &canceled, shown.explain)
+            .await?;
         queries.metrics.read(&answer.stats);
         let answer = QueryAnswer {
             answer,

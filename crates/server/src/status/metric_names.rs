@@ -54,6 +54,7 @@ pub(crate) async fn metric_names(
     let sort = sort_key(&params)?;
     let page = Page::of(&params, sort != SortKey::Name)?;
     let metric_type = metric_type(&params)?;
+    let never_queried = never_queried(&params)?;
     let search = params.first("search").unwrap_or_default();
     if search.len() > SEARCH_BYTES_MAX {
         let problem = format!("it has more than {SEARCH_BYTES_MAX} bytes");
@@ -97,10 +98,13 @@ pub(crate) async fn metric_names(
             let mut types = types.map(|it| it.unwrap_or_default().metric_type);
             metrics.retain(|_| types.next() == Some(wanted));
         }
-        let total = metrics.len();
-        if matches!(sort, SortKey::Queries | SortKey::LastQueried) {
+        if never_queried || matches!(sort, SortKey::Queries | SortKey::LastQueried) {
             count_usage(&usage, &mut metrics);
         }
+        if never_queried {
+            metrics.retain(|metric| metric.usage.queries == 0);
+        }
+        let total = metrics.len();
         let mut metrics = page.cut(metrics, |a, b| compare(sort, page.is_descending, a, b));
         count_usage(&usage, &mut metrics);
         let described = described(&metrics);
@@ -151,6 +155,15 @@ fn sort_key(params: &Params) -> Result<SortKey, ApiError> {
             return Err(ApiError::of_parameter("sort", problem));
         }
     })
+}
+
+/// Whether only metrics that no query has asked for are listed.
+fn never_queried(params: &Params) -> Result<bool, ApiError> {
+    match params.first("queried") {
+        None => Ok(false),
+        Some("never") => Ok(true),
+        Some(_) => Err(ApiError::of_parameter("queried", "never, or nothing")),
+    }
 }
 
 fn metric_type(params: &Params) -> Result<Option<MetricType>, ApiError> {

@@ -72,6 +72,7 @@ async fn metrics_are_found_by_words_and_sorted() {
         ("sort", "color"),
         ("order", "up"),
         ("type", "thing"),
+        ("queried", "often"),
     ] {
         let refused = served.get(NAMES, &[(name, value)]).await;
         assert!(refused.error(400, "bad_data").contains(name));
@@ -179,6 +180,14 @@ async fn queries_are_counted_by_the_names_that_they_give() {
         .get(NAMES, &[("sort", "last_queried"), ("order", "asc")])
         .await;
     assert_eq!(names(&recent.data())[0], "HTTP_Open");
+    // A look that is not to count leaves a metric among those that nobody asks for.
+    let look = [("query", "HTTP_Open"), ("count_usage", "false")];
+    assert_eq!(served.get("/api/v1/query", &look).await.status, 200);
+    let never = served.get(NAMES, &[("queried", "never")]).await.data();
+    assert_eq!(
+        (names(&never), &never["total"]),
+        (vec!["HTTP_Open"], &json!(1))
+    );
     served.stop().await.unwrap();
 }
 

@@ -228,6 +228,7 @@ async fn stats_and_plan() {
     let explained = ask(&[("explain", "true")]).await;
     let plan = explained["explain"].as_str().unwrap();
     assert!(plan.contains("requests_total"), "{plan}");
+    assert!(plan.contains(" series, 6 samples]"), "{plan}");
     assert_eq!(explained["result"], plain["result"]);
     served.stop().await.unwrap();
 }

@@ -13,16 +13,15 @@ import { useTextParam } from '../../ui/text-param';
 import { Ago, Time } from '../../ui/time';
 import { useApi } from '../../ui/use-api';
 import { suggestions } from './expression';
-import { neverReadFirst, pageSize, readView, sortParams, types, type View } from './view';
+import { pageSize, readView, sortParams, types, type View } from './view';
 
 /** All metrics, searched, sorted and paged by the server: there may be a hundred thousand. */
 export function MetricList() {
   const view = readView(route.value.params);
   const [text, setText] = useTextParam('search', ['page']);
   const { data, error, loading, reload } = useApi((signal) => listMetrics(query(view), signal), [JSON.stringify(view)]);
-  const unread = view.sort === neverReadFirst.column && view.down === neverReadFirst.down;
-  const toggleUnread = () => setParams(sortParams(unread ? { column: 'name', down: false } : neverReadFirst));
-  useActions([{ title: 'Metrics that nobody reads', run: () => setParams(sortParams(neverReadFirst)) }]);
+  const showUnread = (unread: boolean) => setParams({ read: unread ? 'never' : null, page: null });
+  useActions([{ title: 'Metrics that nobody reads', run: () => showUnread(true) }]);
 
   // Whoever types quickly is ahead of the list, so the server is asked what the first is.
   const openFirst = async (event: Event) => {
@@ -41,8 +40,8 @@ export function MetricList() {
           choices={[{ value: '', text: 'every type' }, ...types.map((value) => ({ value: value as string, text: value }))]}
           onChange={(type) => setParams({ type: type === '' ? null : type, page: null })}
         />
-        <Button aria-pressed={unread} class={unread ? 'chosen' : ''} disabled={data?.namesOnly} onClick={toggleUnread}>
-          Never read first
+        <Button aria-pressed={view.unread} class={view.unread ? 'chosen' : ''} disabled={data?.namesOnly} onClick={() => showUnread(!view.unread)}>
+          Never read
         </Button>
         {data && !data.namesOnly && (
           <div class="explore-pager">
@@ -78,6 +77,7 @@ export function MetricList() {
 const query = (view: View) => ({
   search: view.search,
   type: view.type,
+  queried: view.unread ? ('never' as const) : undefined,
   sort: view.sort,
   order: view.down ? ('desc' as const) : ('asc' as const),
   offset: view.page * pageSize,
@@ -154,14 +154,14 @@ function Note() {
           , <Time at={Math.floor(started.data)} /> (<Ago at={started.data} />)
         </>
       )}
-      . A restart begins anew, so “never” says little soon after one. Looking at a metric here counts, too. “Series” are those in memory: 0 means that all lie in
+      . A restart begins anew, so “never” says little soon after one. Looking at a metric here does not count. “Series” are those in memory: 0 means that all lie in
       the store.
     </p>
   );
 }
 
 function Nothing({ view }: { view: View }) {
-  if (view.search === '' && view.type === '') {
+  if (view.search === '' && view.type === '' && !view.unread) {
     return (
       <Empty title="There are no metrics yet.">
         <a href={buildHash('start')}>How to send some</a>
@@ -170,7 +170,7 @@ function Nothing({ view }: { view: View }) {
   }
   return (
     <Empty title="No metric is like this.">
-      <Button onClick={() => setParams({ search: null, type: null, page: null })}>Show all</Button>
+      <Button onClick={() => setParams({ search: null, type: null, read: null, page: null })}>Show all</Button>
     </Empty>
   );
 }

@@ -87,7 +87,7 @@ function QueryLinks({ metric }: { metric: MetricName }) {
 function Usage({ metric }: { metric: MetricName }) {
   return (
     <>
-      <KnownStat label="Read" help="Queries that selected this metric since the server started. The count begins anew with every start. Looking at this page counts, too.">
+      <KnownStat label="Read" help="Queries that selected this metric since the server started. The count begins anew with every start. Looking at this page does not count.">
         {metric.queries === 0 ? 'never' : `${formatCount(metric.queries ?? 0)} times`}
       </KnownStat>
       {metric.lastQueried !== null && (

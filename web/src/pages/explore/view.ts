@@ -9,6 +9,8 @@ export type Sort = (typeof sorts)[number];
 export interface View {
   search: string;
   type: string;
+  /** Only metrics that nobody has read. */
+  unread: boolean;
   sort: Sort;
   down: boolean;
   page: number;
@@ -21,6 +23,7 @@ export function readView(params: URLSearchParams): View {
   return {
     search: params.get('search') ?? '',
     type: types.find((name) => name === params.get('type')) ?? '',
+    unread: params.get('read') === 'never',
     sort,
     down: params.get('order') === 'desc',
     page: Number.isSafeInteger(page) && page > 0 ? page : 0,
@@ -31,6 +34,3 @@ export function readView(params: URLSearchParams): View {
 export function sortParams({ column, down }: Sorting): Record<string, string | null> {
   return { sort: column === 'name' ? null : column, order: down ? 'desc' : null, page: null };
 }
-
-/** Never read comes first when the smallest number of reads does. */
-export const neverReadFirst: Sorting = { column: 'queries', down: false };

@@ -12,7 +12,11 @@
 //!
 //! A read says up to which width it takes windows of rolled-up samples where finer ones are still
 //! there. First the operations, then reads and shared vectors, then the rules that changed the
-//! plan.
+//! plan. If the query has run, each operation and read says what it took by itself, what is below
+//! it not counted, and how much it yielded or read; below a read is which level answered which part
+//! of its time, if any is rolled up.
+
+use std::ops::Deref;
 
 mod text;
 mod tree;
@@ -21,13 +25,39 @@ use super::{
     Arg, Grouping, Parameter, Plan, RangeInput, Root, Scalar, ScalarKind, SelectorOutput, Vector,
     VectorKind,
 };
+use crate::exec::{Cost, Part, Profile};
 use crate::parse::{AggregateOp, BinaryOp, format_duration, go_float};
 use text::{
-    GridText, LevelsText, MatchingText, OffsetText, ScanText, SelectorText, TimeText, WindowText,
+    CostText, GridText, LevelsText, MatchingText, OffsetText, ScanText, SegmentsText, SelectorText,
+    TimeText, WindowText,
 };
 use tree::Tree;
 
-pub(crate) fn explain(plan: &Plan) -> String {
+/// A plan and what is known of its parts.
+#[derive(Clone, Copy)]
+struct Explained<'p> {
+    plan: &'p Plan,
+    profile: Option<&'p Profile>,
+}
+
+impl Explained<'_> {
+    /// What a part took, if it has run.
+    fn cost(self, part: Part) -> Option<Cost> {
+        self.profile.and_then(|profile| profile.cost(part))
+    }
+}
+
+impl Deref for Explained<'_> {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        self.plan
+    }
+}
+
+/// The plan, and what its parts took if it has run.
+pub(crate) fn explain(plan: &Plan, profile: Option<&Profile>) -> String {
+    let plan = Explained { plan, profile };
     let kind = if plan.is_range { "range" } else { "instant" };
     let mut out = format!("{kind} query: {}\n", GridText(plan.grid));
     root(plan).render(&mut out);
@@ -36,18 +66,24 @@ pub(crate) fn explain(plan: &Plan) -> String {
     }
     for (id, scan) in plan.scans.iter().enumerate() {
         let after_ms = scan.start_ms.saturating_sub(1);
+        let cost = plan.cost(Part::Scan(id));
         let uses = match scan.consumers {
             1 => String::new(),
             uses => format!(", for {uses} selectors"),
         };
         out.push_str(&format!(
-            "  scan {id}: {} after {} to {} ({}){uses}{}\n",
+            "  scan {id}: {} after {} to {} ({}){uses}{}{}\n",
             SelectorText(&scan.matchers),
             TimeText(after_ms),
             TimeText(scan.end_ms),
             format_duration(scan.end_ms.saturating_sub(after_ms)),
             LevelsText(&scan.choice),
+            CostText(&cost),
         ));
+        for levels in cost.iter().flat_map(|cost| &cost.levels) {
+            let segments = SegmentsText::new(levels, after_ms, scan.end_ms);
+            out.extend(segments.map(|text| format!("    {text}\n")));
+        }
     }
     for (id, shared) in plan.shared.iter().enumerate() {
         if shared.consumers > 1 {
@@ -68,7 +104,7 @@ pub(crate) fn explain(plan: &Plan) -> String {
     out
 }
 
-fn root(plan: &Plan) -> Tree {
+fn root(plan: Explained<'_>) -> Tree {
     match &plan.root {
         Root::Scalar(node) => scalar(plan, node),
         Root::Text(text) => Tree::leaf(format!("string {text:?}")),
@@ -80,8 +116,21 @@ fn root(plan: &Plan) -> Tree {
     }
 }
 
-fn vector(plan: &Plan, node: &Vector) -> Tree {
+fn vector(plan: Explained<'_>, node: &Vector) -> Tree {
     match &node.kind {
+        // Occurs twice but on different grids: shown in place.
+        VectorKind::Shared { id, .. } if plan.shared[*id].consumers == 1 => {
+            vector(plan, &plan.shared[*id].input)
+        }
+        kind => {
+            let cost = plan.cost(Part::node(node));
+            vector_kind(plan, kind).with_note(&CostText(&cost).to_string())
+        }
+    }
+}
+
+fn vector_kind(plan: Explained<'_>, kind: &VectorKind) -> Tree {
+    match kind {
         VectorKind::Select {
             from,
             offset_ms,
@@ -171,11 +220,7 @@ fn vector(plan: &Plan, node: &Vector) -> Tree {
             let text = format!("info {}", SelectorText(matchers));
             Tree::new(text, vec![vector(plan, input)])
         }
-        VectorKind::Shared { id, .. } => match plan.shared.get(*id) {
-            // Occurs twice but on different grids: shown in place.
-            Some(shared) if shared.consumers == 1 => vector(plan, &shared.input),
-            _ => Tree::leaf(format!("vector {id}")),
-        },
+        VectorKind::Shared { id, .. } => Tree::leaf(format!("vector {id}")),
     }
 }
 
@@ -204,14 +249,14 @@ fn aggregation(op: AggregateOp, grouping: &Grouping, fused: bool) -> String {
     format!("{}{grouped}{fused}", op.name())
 }
 
-fn parameter_of(plan: &Plan, parameter: &Parameter) -> Tree {
+fn parameter_of(plan: Explained<'_>, parameter: &Parameter) -> Tree {
     match parameter {
         Parameter::Scalar(node) => scalar(plan, node),
         Parameter::Text(text) => Tree::leaf(format!("{text:?}")),
     }
 }
 
-fn range_input(plan: &Plan, input: &RangeInput) -> Tree {
+fn range_input(plan: Explained<'_>, input: &RangeInput) -> Tree {
     match input {
         RangeInput::Scan(from) => Tree::leaf(ScanText(from).to_string()),
         RangeInput::Subquery(inner) => {
@@ -221,7 +266,7 @@ fn range_input(plan: &Plan, input: &RangeInput) -> Tree {
     }
 }
 
-fn arguments(plan: &Plan, args: &[Arg]) -> Vec<Tree> {
+fn arguments(plan: Explained<'_>, args: &[Arg]) -> Vec<Tree> {
     let argument = |arg: &Arg| match arg {
         Arg::Series => None,
         Arg::Scalar(node) => Some(scalar(plan, node)),
@@ -230,7 +275,7 @@ fn arguments(plan: &Plan, args: &[Arg]) -> Vec<Tree> {
     args.iter().filter_map(argument).collect()
 }
 
-fn scalar(plan: &Plan, node: &Scalar) -> Tree {
+fn scalar(plan: Explained<'_>, node: &Scalar) -> Tree {
     match &node.kind {
         ScalarKind::Constant(value) => Tree::leaf(go_float(*value)),
         ScalarKind::Time => Tree::leaf("time".to_string()),

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use icecore_model::rollup::{Resolution, RollupChoice};
-use icecore_model::{METRIC_NAME, MatchOp, Matcher};
+use icecore_model::{Levels, METRIC_NAME, MatchOp, Matcher};
 
 use crate::calendar::rfc3339;
-use crate::exec::Grid;
+use crate::exec::{Cost, Grid};
 use crate::functions::window::{WindowMode, Windows};
 use crate::parse::{Cardinality, VectorMatching, format_duration, go_float};
 use crate::plan::ScanUse;
@@ -105,6 +105,60 @@ impl fmt::Display for LevelsText<'_> {
             Some(max_ms) => write!(f, ", never above {}", format_duration(max_ms)),
             None => Ok(()),
         }
+    }
+}
+
+/// ` [1.25 ms, 20 rows]`, or nothing of a part that has not run.
+pub(super) struct CostText<'p>(pub(super) &'p Option<Cost>);
+
+impl fmt::Display for CostText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(cost) => write!(f, " [{cost}]"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Which level answers which part of a time: `1h before 2026-01-01 00:00:00, then samples`.
+pub(super) struct SegmentsText(Vec<(Resolution, i64)>);
+
+impl SegmentsText {
+    /// `None` if samples answer all of it.
+    pub(super) fn new(levels: &Levels, after_ms: i64, until_ms: i64) -> Option<Self> {
+        if !levels.is_rolled(after_ms, until_ms) {
+            return None;
+        }
+        let mut parts: Vec<(Resolution, i64)> = Vec::new();
+        for segment in &levels.segments {
+            if !segment.overlaps(after_ms, until_ms) {
+                continue;
+            }
+            match parts.last_mut() {
+                Some((level, end_ms)) if *level == segment.resolution => *end_ms = segment.end_ms,
+                _ => parts.push((segment.resolution, segment.end_ms)),
+            }
+        }
+        Some(Self(parts))
+    }
+}
+
+impl fmt::Display for SegmentsText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (level, end_ms)) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", then ")?;
+            }
+            if level.is_raw() {
+                f.write_str("samples")?;
+            } else {
+                write!(f, "windows of {level}")?;
+            }
+            if index + 1 < self.0.len() {
+                write!(f, " before {}", TimeText(*end_ms))?;
+            }
+        }
+        Ok(())
     }
 }
 

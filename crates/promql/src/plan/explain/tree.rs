@@ -15,6 +15,12 @@ impl Tree {
         Self::new(text, Vec::new())
     }
 
+    /// With a note behind its line.
+    pub(super) fn with_note(mut self, note: &str) -> Self {
+        self.text.push_str(note);
+        self
+    }
+
     pub(super) fn render(&self, out: &mut String) {
         self.render_below("", true, out);
     }

@@ -49,6 +49,34 @@ fn levels_are_named_if_and_only_if_they_contribute() {
     assert_eq!(notes("x[3h]", 420), [used("5m", 4, 6)]);
 }
 
+/// EXPLAIN counts windows by level, and samples beside them.
+#[test]
+fn windows_are_counted_where_they_are_read() {
+    let request = request(
+        "sum_over_time(x[6h])",
+        QueryTime::Instant {
+            time_ms: 480 * MINUTE_MS,
+        },
+    );
+    let engine = Engine::default();
+    let explained =
+        block_on(engine.execute_explained(&source(), &request, &AtomicBool::new(false)));
+    let (answer, text) = explained.unwrap();
+    let windows: Vec<u64> = (answer.stats.windows_read.iter())
+        .map(|(_, count)| *count)
+        .collect();
+    let [fine, coarse] = windows[..] else {
+        panic!("{windows:?}");
+    };
+    let samples = answer.stats.samples_read;
+    let expected =
+        format!(", 1 series, {samples} samples, {fine} windows of 5m, {coarse} windows of 1h]");
+    assert!(text.contains(&expected), "{expected}: {text}");
+    let expected = "\n    windows of 1h before 1970-01-01 04:00:00, \
+        then windows of 5m before 1970-01-01 06:00:00, then samples\n";
+    assert!(text.contains(expected), "{text}");
+}
+
 #[test]
 fn rounded_times() {
     let expected = "PromQL info: evaluation times rounded down to the 1h grid";

@@ -1,1 +1,0 @@
-import{t as e}from"./copy-BtPGYubh.js";import{p as t}from"./use-api-CSCUkfYF.js";function n({text:n,label:r}){return t(`div`,{class:`code-block`,children:[t(`pre`,{tabIndex:0,"aria-label":r,children:n}),t(e,{text:n,label:`Copy: ${r}`})]})}export{n as t};
