@@ -144,7 +144,8 @@ impl Queries {
         task.await.map_err(|_| QueryError::Panicked)
     }
 
-    /// Answers a query within the request's time, and explains how if asked. Computes: to be driven by [`Queries::on_pool`].
+    /// Answers a query within the request's time, and explains how if asked. Computes: to be driven
+    /// by [`Queries::on_pool`].
     pub(crate) async fn execute(
         &self,
         source: &dyn SeriesSource,

@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use slatedb::object_store::ObjectStore;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tracing::warn;
 
 use crate::buckets::Buckets;
@@ -235,12 +236,16 @@ impl Database {
         E: Send + 'static,
         F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E> + Send + 'static,
     {
+        let began = Instant::now();
         // Before any work is done, and once more before the append: many requests may be decoded by
         // then.
         self.ingest.admit()?;
         let ingest = Arc::clone(&self.ingest);
         let append = move || ingest.append(patience, fill);
-        let (outcome, durable) = self.context.pool.run(append).await??;
+        let (outcome, mut durable) = self.context.pool.run(append).await??;
+        if let Some(durable) = &mut durable {
+            durable.began_at(began);
+        }
         let commit = Commit {
             durable,
             samples: outcome.samples,

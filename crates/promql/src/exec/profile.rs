@@ -133,7 +133,8 @@ impl Drop for Running<'_> {
     }
 }
 
-/// `1.25 ms, 20 rows` of an operator; `3.1 ms, 20 series, 4800 samples, 12 windows of 5m` of a read.
+/// `1.25 ms, 20 rows` of an operator; `3.1 ms, 20 series, 4800 samples, 12 windows of 5m` of a
+/// read.
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.2} ms", self.time.as_secs_f64() * 1e3)?;

@@ -22,9 +22,10 @@ use super::Run;
 use crate::error::Result;
 use crate::exec::{Context, Part, Reservation, Row};
 use crate::plan::{Scan, ScanUse};
+use crate::rollup::windows;
 
-/// Values (steps times series) from which work is split over threads: below that it does not pay
-/// off.
+/// Values (made, and of series also read) from which work is split over threads: below that it does
+/// not pay off.
 const PARALLEL_MIN: usize = 50_000;
 
 /// The fraction of a query's memory (one in so many) that a scan may keep for leaves that are
@@ -278,7 +279,7 @@ impl<'q> ScanReader<'q> {
                 }
                 let _made = context.reserve_rows(series.len(), values_per_series)?;
                 let make = |series| make(ScannedSeries::Owned(series));
-                Some(if is_large(series.len(), values_per_series) {
+                Some(if is_much(&series, values_per_series) {
                     series.into_par_iter().filter_map(make).collect()
                 } else {
                     series.into_iter().filter_map(make).collect()
@@ -295,7 +296,7 @@ impl<'q> ScanReader<'q> {
                     }
                 };
                 let all = 0..series.len();
-                Some(if is_large(series.len(), values_per_series) {
+                Some(if is_much(&series, values_per_series) {
                     all.into_par_iter().filter_map(make).collect()
                 } else {
                     all.filter_map(make).collect()
@@ -341,6 +342,18 @@ impl<'q> ScanReader<'q> {
         }
         Ok(Batch::Owned(batch))
     }
+}
+
+/// Whether the work on series is split over threads: it grows with what is read, too.
+fn is_much(batch: &[SeriesSamples], values_per_series: usize) -> bool {
+    let samples: usize = batch.iter().map(SeriesSamples::sample_count).sum();
+    let windows: u64 = windows(batch).map(|(_, count)| count).sum();
+    let made = batch.len().saturating_mul(values_per_series);
+    batch.len() > 1
+        && made
+            .saturating_add(samples)
+            .saturating_add(windows as usize)
+            >= PARALLEL_MIN
 }
 
 /// Whether work is split over threads.

@@ -25,6 +25,7 @@ pub(super) async fn query(app: Arc<App>, call: Call) -> Result<Response, ApiErro
 
 #[cfg(not(feature = "sql"))]
 pub(super) async fn query(_app: Arc<App>, _call: Call) -> Result<Response, ApiError> {
-    let detail = "this program was built without SQL; `cargo build --release --features sql` has it";
+    let detail =
+        "this program was built without SQL; `cargo build --release --features sql` has it";
     Err(icecore_events::Problem::new(501, "sql.not-built", detail).into())
 }

@@ -1,22 +1,23 @@
 //! How much of the time a job works while clients write, so that they keep most of their speed.
 //!
 //! ```text
-//! work ─► rest ─► work ─► rest        commits are timed in both; their difference is what the
-//!  └ slow commits   └ quick commits    job costs clients, and says how long it has to rest
+//! work ─► rest ─► work ─► rest        writes are timed in both; their difference is what the
+//!  └ slow writes   └ quick writes    job costs clients, and says how long it has to rest
 //! ```
 //!
 //! Holds always:
 //! - While nobody writes, a job does not rest.
-//! - A job works for at least [`DUTY_MIN`] of the time, however slow commits are: it must end.
+//! - A job works for at least [`DUTY_MIN`] of the time, however slow writes are: it must end.
 //!
 //! Memory and queues are no measure for this: a job that takes one of two cores away from clients
-//! makes them slower long before anything fills up.
+//! makes them slower long before anything fills up. A write is timed from its arrival until it is
+//! durable: most of what a job costs it is time on a core, and little of that is in the commit.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::ingest::journal::CommitTime;
+use crate::ingest::journal::WriteTime;
 
 /// The part of their speed that clients may lose to a job.
 const LOSS_MAX: f64 = 0.07;
@@ -27,57 +28,57 @@ const LOSS_MAX: f64 = 0.07;
 const DUTY_MIN: f64 = 0.2;
 
 /// The part of the time that a job works at most while clients write: without a rest now and then
-/// nobody knows how quick commits could be.
+/// nobody knows how quick writes could be.
 const DUTY_MAX: f64 = 0.95;
 
-/// Rests shorter than this are saved up: timers are not finer, and commits take milliseconds.
+/// Rests shorter than this are saved up: timers are not finer, and writes take milliseconds.
 const REST_MIN: Duration = Duration::from_millis(20);
 
 /// Rests longer than this are cut, so that what the job saves up while a batch takes long does not
 /// let it stand still.
-const REST_MAX: Duration = Duration::from_millis(500);
+const REST_MAX: Duration = Duration::from_secs(2);
 
-/// Without a commit for so long nobody writes. One that takes longer than a stretch of work does
+/// Without a write for so long nobody writes. One that takes longer than a stretch of work does
 /// not end in it, so that a stretch without any says nothing.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 
-/// Commits that a mean is taken of before it is believed.
-const COMMITS_MIN: f64 = 8.0;
+/// Writes that a mean is taken of before it is believed.
+const WRITES_MIN: f64 = 8.0;
 
-/// Commits after which older ones count for half, so that means follow the machine.
-const COMMITS_MAX: f64 = 200.0;
+/// Writes after which older ones count for half, so that means follow the machine.
+const WRITES_MAX: f64 = 200.0;
 
-/// Commits while the job worked, and while it rested.
+/// Writes while the job worked, and while it rested.
 pub(super) struct DutyCycle {
     working: MeanTime,
     resting: MeanTime,
-    /// When this stretch of work or rest began, and what had been committed until then.
+    /// When this stretch of work or rest began, and what had been written until then.
     began: Instant,
-    committed: CommitTime,
-    /// When a commit was seen last.
-    last_commit: Option<Instant>,
+    written: WriteTime,
+    /// When a write was seen last.
+    last_write: Option<Instant>,
     /// Rest that is due and was too short to be taken.
     due: Duration,
 }
 
 impl DutyCycle {
-    pub(super) fn new(committed: CommitTime, now: Instant) -> Self {
+    pub(super) fn new(written: WriteTime, now: Instant) -> Self {
         Self {
             working: MeanTime::default(),
             resting: MeanTime::default(),
             began: now,
-            committed,
-            last_commit: None,
+            written,
+            last_write: None,
             due: Duration::ZERO,
         }
     }
 
     /// A stretch of work has ended: how long to rest now.
-    pub(super) fn worked(&mut self, committed: CommitTime, now: Instant) -> Duration {
+    pub(super) fn worked(&mut self, written: WriteTime, now: Instant) -> Duration {
         let worked = now - self.began;
-        let commits = self.commits_since(committed, now);
-        self.working.add(commits);
-        if self.last_commit.is_none_or(|at| now - at > IDLE_AFTER) {
+        let writes = self.writes_since(written, now);
+        self.working.add(writes);
+        if self.last_write.is_none_or(|at| now - at > IDLE_AFTER) {
             return Duration::ZERO;
         }
         let duty = self.duty();
@@ -89,9 +90,9 @@ impl DutyCycle {
     }
 
     /// A rest has ended, and work begins.
-    pub(super) fn rested(&mut self, committed: CommitTime, now: Instant) {
-        let commits = self.commits_since(committed, now);
-        self.resting.add(commits);
+    pub(super) fn rested(&mut self, written: WriteTime, now: Instant) {
+        let writes = self.writes_since(written, now);
+        self.resting.add(writes);
     }
 
     /// The part of the time that the job may work.
@@ -104,14 +105,14 @@ impl DutyCycle {
         (LOSS_MAX / loss).clamp(DUTY_MIN, DUTY_MAX)
     }
 
-    fn commits_since(&mut self, committed: CommitTime, now: Instant) -> CommitTime {
-        let since = CommitTime {
-            commits: committed.commits.saturating_sub(self.committed.commits),
-            nanos: committed.nanos.saturating_sub(self.committed.nanos),
+    fn writes_since(&mut self, written: WriteTime, now: Instant) -> WriteTime {
+        let since = WriteTime {
+            writes: written.writes.saturating_sub(self.written.writes),
+            nanos: written.nanos.saturating_sub(self.written.nanos),
         };
-        (self.began, self.committed) = (now, committed);
-        if since.commits > 0 {
-            self.last_commit = Some(now);
+        (self.began, self.written) = (now, written);
+        if since.writes > 0 {
+            self.last_write = Some(now);
         }
         since
     }
@@ -120,22 +121,22 @@ impl DutyCycle {
 /// A mean in which what is long ago counts for less.
 #[derive(Default)]
 struct MeanTime {
-    commits: f64,
+    writes: f64,
     nanos: f64,
 }
 
 impl MeanTime {
-    fn add(&mut self, more: CommitTime) {
-        self.commits += more.commits as f64;
+    fn add(&mut self, more: WriteTime) {
+        self.writes += more.writes as f64;
         self.nanos += more.nanos as f64;
-        if self.commits > COMMITS_MAX {
-            self.commits /= 2.0;
+        if self.writes > WRITES_MAX {
+            self.writes /= 2.0;
             self.nanos /= 2.0;
         }
     }
 
     fn mean(&self) -> Option<f64> {
-        (self.commits >= COMMITS_MIN).then(|| self.nanos / self.commits)
+        (self.writes >= WRITES_MIN).then(|| self.nanos / self.writes)
     }
 }
 
@@ -143,39 +144,39 @@ impl MeanTime {
 mod tests {
     use super::*;
 
-    /// Clients that commit one after the other, and a job beside them.
+    /// Clients that write one after the other, and a job beside them.
     struct Clients {
         now: Instant,
-        committed: CommitTime,
-        /// What has passed of the commit that is under way.
+        written: WriteTime,
+        /// What has passed of the write that is under way.
         under_way: f64,
         working_nanos: u64,
         resting_nanos: u64,
     }
 
     impl Clients {
-        fn pass(&mut self, time: Duration, commit_nanos: u64) {
+        fn pass(&mut self, time: Duration, write_nanos: u64) {
             self.now += time;
-            self.under_way += time.as_nanos() as f64 / commit_nanos as f64;
-            let commits = self.under_way as u64;
-            self.under_way -= commits as f64;
-            self.committed.commits += commits;
-            self.committed.nanos += commits * commit_nanos;
+            self.under_way += time.as_nanos() as f64 / write_nanos as f64;
+            let writes = self.under_way as u64;
+            self.under_way -= writes as f64;
+            self.written.writes += writes;
+            self.written.nanos += writes * write_nanos;
         }
 
         /// The part of the time that the job worked.
         fn run(&mut self) -> f64 {
-            let mut cycle = DutyCycle::new(self.committed, self.now);
+            let mut cycle = DutyCycle::new(self.written, self.now);
             let (mut worked, mut rested) = (Duration::ZERO, Duration::ZERO);
             for _ in 0..2_000 {
                 let work = Duration::from_millis(30);
                 self.pass(work, self.working_nanos);
                 worked += work;
-                let rest = cycle.worked(self.committed, self.now);
+                let rest = cycle.worked(self.written, self.now);
                 if !rest.is_zero() {
                     self.pass(rest, self.resting_nanos);
                     rested += rest;
-                    cycle.rested(self.committed, self.now);
+                    cycle.rested(self.written, self.now);
                 }
             }
             worked.as_secs_f64() / (worked + rested).as_secs_f64()
@@ -185,7 +186,7 @@ mod tests {
     fn duty(working_nanos: u64, resting_nanos: u64) -> f64 {
         let mut clients = Clients {
             now: Instant::now(),
-            committed: CommitTime::default(),
+            written: WriteTime::default(),
             under_way: 0.0,
             working_nanos,
             resting_nanos,
@@ -216,8 +217,8 @@ mod tests {
 
     #[test]
     fn nobody_writes_and_nobody_rests() {
-        let mut cycle = DutyCycle::new(CommitTime::default(), Instant::now());
+        let mut cycle = DutyCycle::new(WriteTime::default(), Instant::now());
         let later = Instant::now() + Duration::from_secs(1);
-        assert!(cycle.worked(CommitTime::default(), later).is_zero());
+        assert!(cycle.worked(WriteTime::default(), later).is_zero());
     }
 }

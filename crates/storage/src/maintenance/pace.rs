@@ -74,7 +74,7 @@ impl Watch {
             write_rate: None,
             store: Mutex::default(),
             duty: Mutex::new(DutyCycle::new(
-                maintenance.ingest.journal().commit_time(),
+                maintenance.ingest.journal().write_time(),
                 Instant::now(),
             )),
             gave_way: AtomicBool::new(false),
@@ -151,12 +151,12 @@ impl Watch {
         self.check()?;
         let journal = self.maintenance.ingest.journal();
         let now = Instant::now();
-        let rest = self.duty.lock().worked(journal.commit_time(), now);
+        let rest = self.duty.lock().worked(journal.write_time(), now);
         let wait = rate.map_or(Duration::ZERO, |rate| rate.lock().take(bytes, now));
         self.pause().await?;
         self.wait(rest.max(wait)).await?;
         let now = Instant::now();
-        self.duty.lock().rested(journal.commit_time(), now);
+        self.duty.lock().rested(journal.write_time(), now);
         Ok(())
     }
 

@@ -44,17 +44,17 @@ struct SharedState {
     queued_bytes: AtomicUsize,
     /// Bytes written in the current epoch.
     epoch_bytes: AtomicUsize,
-    commits: AtomicU64,
-    commit_nanos: AtomicU64,
+    writes: AtomicU64,
+    write_nanos: AtomicU64,
     /// All sequence numbers below this one are durable.
     durable_below: watch::Sender<u64>,
     failed: watch::Sender<Option<Arc<str>>>,
 }
 
-/// How many commits there have been, and how long they took together.
+/// How many writes there have been that somebody waited for, and how long they took together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CommitTime {
-    pub(crate) commits: u64,
+pub(crate) struct WriteTime {
+    pub(crate) writes: u64,
     pub(crate) nanos: u64,
 }
 
@@ -79,6 +79,8 @@ pub(crate) struct Ticket<'j> {
 pub(crate) struct Durable {
     acknowledged: oneshot::Receiver<()>,
     shared: Arc<SharedState>,
+    /// When the write began; `None` for one that waits for others on purpose.
+    began: Option<Instant>,
 }
 
 impl Journal {
@@ -95,8 +97,8 @@ impl Journal {
         let shared = Arc::new(SharedState {
             queued_bytes: AtomicUsize::new(0),
             epoch_bytes: AtomicUsize::new(0),
-            commits: AtomicU64::new(0),
-            commit_nanos: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            write_nanos: AtomicU64::new(0),
             durable_below: watch::channel(next_seq).0,
             failed: watch::channel(None).0,
         });
@@ -129,10 +131,10 @@ impl Journal {
         self.shared.queued_bytes.load(Relaxed)
     }
 
-    pub(crate) fn commit_time(&self) -> CommitTime {
-        CommitTime {
-            commits: self.shared.commits.load(Relaxed),
-            nanos: self.shared.commit_nanos.load(Relaxed),
+    pub(crate) fn write_time(&self) -> WriteTime {
+        WriteTime {
+            writes: self.shared.writes.load(Relaxed),
+            nanos: self.shared.write_nanos.load(Relaxed),
         }
     }
 
@@ -203,6 +205,7 @@ impl Ticket<'_> {
         Durable {
             acknowledged,
             shared: Arc::clone(shared),
+            began: patience.is_zero().then(Instant::now),
         }
     }
 }
@@ -218,11 +221,21 @@ impl Drop for Ticket<'_> {
 }
 
 impl Durable {
+    /// The write began before its block was handed over: it was decoded first.
+    pub(crate) fn began_at(&mut self, began: Instant) {
+        self.began = self.began.map(|_| began);
+    }
+
     pub(crate) async fn wait(self) -> Result<()> {
-        match self.acknowledged.await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.shared.failure()),
+        if self.acknowledged.await.is_err() {
+            return Err(self.shared.failure());
         }
+        if let Some(began) = self.began {
+            let nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.shared.write_nanos.fetch_add(nanos, Relaxed);
+            self.shared.writes.fetch_add(1, Relaxed);
+        }
+        Ok(())
     }
 }
 
@@ -278,9 +291,6 @@ impl CommitLoop {
             }
             let took = last_commit.elapsed();
             self.metrics.commit_seconds.observe(took.as_secs_f64());
-            self.shared.commits.fetch_add(1, Relaxed);
-            let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-            self.shared.commit_nanos.fetch_add(nanos, Relaxed);
             self.metrics.commit_requests.add(group.len() as u64);
             self.shared.durable_below.send_replace(self.next_seq);
             for submitted in group {

@@ -20,7 +20,7 @@ mod drain;
 mod replay;
 mod summary;
 
-pub(crate) use commit::{CommitTime, Durable, Journal};
+pub(crate) use commit::{Durable, Journal, WriteTime};
 pub(crate) use drain::drain_epochs;
 pub(crate) use replay::recover;
 pub(crate) use summary::{forget_unreadable, summarize_epochs};

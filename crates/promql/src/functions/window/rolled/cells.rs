@@ -25,11 +25,13 @@ impl<T: Cell> Cells<T> {
     /// out.
     pub(super) fn new(view: &RolledView<'_>, needed: WindowFields) -> Self {
         let windows: usize = view.rolled.windows.iter().map(WindowColumns::len).sum();
-        let mut cells = Self {
-            positions: Vec::with_capacity(windows),
-            values: Vec::with_capacity(windows),
-        };
         let mut samples = Samples::touched(view);
+        // A window has up to two: the sample at its start, and what lies after it.
+        let cells = 2 * windows + samples.times.len();
+        let mut cells = Self {
+            positions: Vec::with_capacity(cells),
+            values: Vec::with_capacity(cells),
+        };
         for (segment, windows) in view.rolled.segments() {
             cells.push_samples(samples.until(segment.start_ms));
             // Within a rolled segment there are none.
