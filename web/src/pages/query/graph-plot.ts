@@ -122,7 +122,8 @@ export class GraphPlot {
     const { stacked, log, zone } = this.style;
     const base = baseOptions(this.host, zone, zooming);
     const [x, y] = base.axes;
-    const many = this.lines.lines.length > 300;
+    // A line of one pixel is drawn in an eighth of the time of a wider one.
+    const many = this.lines.lines.length > 30;
     return {
       ...base,
       scales: {
