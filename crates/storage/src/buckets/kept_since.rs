@@ -187,8 +187,9 @@ mod tests {
         let labels = |team: &str| Labels::from_pairs([("team", team)]);
         let classes_of = ["debug", "billing", "other"].map(|team| classes.class_of(&labels(team)));
         assert_eq!(classes_of, [1, 2, 0]);
-        let raw = ["debug", "billing", "other"].map(|team| classes.raw_since_ms_of(&labels(team)));
-        assert_eq!(raw, [997, 979, 979].map(|day| day * DAY_MS));
+        let raw_since =
+            ["debug", "billing", "other"].map(|team| classes.raw_since_ms_of(&labels(team)));
+        assert_eq!(raw_since, [997, 979, 979].map(|day| day * DAY_MS));
         let class = &classes.all()[0];
         assert!(class.is_older(raw, 979 * DAY_MS) && !class.is_older(raw, 979 * DAY_MS + 1));
         assert_eq!(KeptClasses::new(None, now_ms).all(), [KeptSince::default()]);

@@ -96,7 +96,7 @@ mod tests {
     fn policy(overrides: &[(&str, &[Resolution])]) -> RetentionPolicy {
         let levels = RetentionPolicy::default_levels().levels().to_vec();
         let of = |(team, without): &(&str, &[Resolution])| Override {
-            matchers: vec![Matcher::equal("team", team)],
+            matchers: vec![Matcher::equal("team", *team)],
             retain: match without {
                 [] => vec![(Resolution::RAW, Retention::For(48 * HOUR_MS))],
                 without => without.iter().map(|r| (*r, Retention::NOT_KEPT)).collect(),
