@@ -5,7 +5,7 @@
 //!   counts where there is a raw bucket, or something in the head. A level of which something is
 //!   gone does not count, one that is older than it is kept only where no coarser one counts that
 //!   is as fine as the policy says, and one that does not keep these series only where nothing else
-//!   does. Windows that lack series which a finer level has do not count beside it: they were made
+//!   does. Windows that lack series which another level has do not count beside it: they were made
 //!   under a policy that left them out.
 //! - Where several count, the coarsest that the selection prefers is read, if it has what is needed
 //!   of windows, else the finest. A level that the selection excludes is never read.
@@ -325,14 +325,22 @@ impl Cover<'_> {
         let raw = has_raw.then_some((Resolution::RAW, Bucket::hour(first), true));
         let existing = raw.into_iter().chain(rolled);
         let existing: Vec<_> = existing.filter(|(r, ..)| is_whole(*r)).collect();
+        // Of two that lack what the other has, the finer one counts.
+        let has = |bucket: Bucket, other: Bucket| self.listed.has_series_of(bucket, other);
         let has_all = |(resolution, bucket): (Resolution, Bucket)| {
-            let mut finer = existing.iter().take_while(|(r, ..)| *r < resolution);
-            finer.all(|(_, finer, _)| self.listed.has_series_of(bucket, *finer))
+            let mut others = existing.iter().map(|(r, other, _)| (*r, *other));
+            others.all(|(r, other)| {
+                has(bucket, other) || (r > resolution && !has(other, bucket)) || r == resolution
+            })
         };
-        let has_all = existing
-            .iter()
-            .filter(|(r, bucket, _)| has_all((*r, *bucket)));
-        let existing: Vec<(Resolution, bool)> = has_all.map(|(r, _, of)| (*r, *of)).collect();
+        let complete = existing.iter().filter(|(r, of, _)| has_all((*r, *of)));
+        let complete: Vec<_> = complete.copied().collect();
+        let existing = if complete.is_empty() {
+            existing
+        } else {
+            complete
+        };
+        let existing: Vec<_> = existing.into_iter().map(|(r, _, of)| (r, of)).collect();
         let not_kept = &self.kept_since.not_kept;
         let (mut existing, others): (Vec<_>, Vec<_>) =
             (existing.into_iter()).partition(|(resolution, _)| !not_kept.contains(resolution));

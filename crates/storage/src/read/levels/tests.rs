@@ -111,7 +111,7 @@ fn the_coarsest_that_is_preferred_or_else_the_finest() {
 
 /// Windows that were made when a policy left series out.
 #[test]
-fn windows_that_lack_series_do_not_count_beside_finer_ones() {
+fn windows_that_lack_series_do_not_count_beside_others() {
     let (raw, five, hourly) = (bucket(5, 0), bucket(6, 0), bucket(8, 0));
     let lacking = |five_lacks: &[u64], gone: bool| {
         let mut listed = listed(&[raw, five, hourly], &[]);
@@ -141,6 +141,16 @@ fn windows_that_lack_series_do_not_count_beside_finer_ones() {
     assert_eq!(read(&lacking(&[], true)), [fives, hours]);
     assert_eq!(read(&lacking(&[7], true)), [(0, 128, HOURLY)], "both do");
     assert_eq!(read(&lacking(&[8], true)), [fives, hours], "not the same");
+    // A level that is not wanted any more, beside a coarser one that has all.
+    let mut finer = lacking(&[7], true);
+    finer.facts_mut(hourly).unwrap().left_out = Some(BTreeSet::new());
+    let estimate = RollupChoice {
+        is_exact: false,
+        ..choice(1)
+    };
+    let wanted = (&estimate, WindowFields::SUM);
+    let of_hours = plan(&finer, &BTreeSet::new(), (0, 128 * HOUR_MS - 1), wanted);
+    assert_eq!(segments(&of_hours), [(0, 128, HOURLY)]);
     // What a remnant has is read from it.
     let mut listed = lacking(&[7], true);
     listed.remove(raw);
