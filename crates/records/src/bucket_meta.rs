@@ -6,9 +6,12 @@
 //! | varint count, dirty hours (same) | varint floats, histograms, exemplars
 //! | zigzag first and last timestamp
 //! | rolled up: varint windows, histogram windows | resolution of the sources u8
+//!     | if it says what was left out: varint count, hashes u64, ascending
 //! ```
 //!
 //! Written with put by the bucket's single writer; never merged.
+
+use std::collections::BTreeSet;
 
 use icecore_model::rollup::Resolution;
 use icecore_model::varint::{push_varint, push_zigzag};
@@ -23,7 +26,9 @@ const HAS_START_TIMESTAMPS: u8 = 2;
 const IS_LEAN: u8 = 4;
 const SOURCES_GONE: u8 = 8;
 const IS_OVERLAY: u8 = 16;
-const FLAGS: u8 = HAS_HISTOGRAMS | HAS_START_TIMESTAMPS | IS_LEAN | SOURCES_GONE | IS_OVERLAY;
+const SAYS_LEFT_OUT: u8 = 32;
+const FLAGS: u8 =
+    HAS_HISTOGRAMS | HAS_START_TIMESTAMPS | IS_LEAN | SOURCES_GONE | IS_OVERLAY | SAYS_LEFT_OUT;
 
 /// What has been done to a bucket's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -72,7 +77,7 @@ pub struct BucketMeta {
 }
 
 /// What is known about windows. The counts of samples are those that the windows stand for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RollupMeta {
     /// Of floats.
     pub windows: u64,
@@ -83,6 +88,9 @@ pub struct RollupMeta {
     pub source: Resolution,
     /// The sources have been culled: the windows are all that is left.
     pub sources_gone: bool,
+    /// Hashes of the groups of series that were left out; what they are hashes of is up to the
+    /// writer. `None`: written before this was noted.
+    pub left_out: Option<BTreeSet<u64>>,
 }
 
 impl BucketMeta {
@@ -129,6 +137,12 @@ pub fn encode(meta: &BucketMeta) -> Vec<u8> {
         push_varint(&mut value, meta.rollup.windows);
         push_varint(&mut value, meta.rollup.histogram_windows);
         value.push(meta.rollup.source.code());
+        if let Some(left_out) = &meta.rollup.left_out {
+            push_varint(&mut value, left_out.len() as u64);
+            for group in left_out {
+                value.extend_from_slice(&group.to_le_bytes());
+            }
+        }
     }
     value
 }
@@ -171,6 +185,12 @@ pub fn decode(value: &[u8]) -> Result<BucketMeta, DecodeError> {
         let source = Resolution::from_code(reader.u8()?);
         meta.rollup.source = source.ok_or_else(|| reader.error("unknown resolution of sources"))?;
     }
+    if flags & SAYS_LEFT_OUT != 0 {
+        if state != BucketState::RolledUp {
+            return Err(reader.error("windows of raw samples"));
+        }
+        meta.rollup.left_out = Some(read_left_out(&mut reader)?);
+    }
     if let Some(reason) = meta.contradiction() {
         return Err(reader.error(reason));
     }
@@ -185,6 +205,20 @@ fn flags(meta: &BucketMeta) -> u8 {
         | bit(meta.rollup.is_lean, IS_LEAN)
         | bit(meta.rollup.sources_gone, SOURCES_GONE)
         | bit(meta.is_overlay, IS_OVERLAY)
+        | bit(meta.rollup.left_out.is_some(), SAYS_LEFT_OUT)
+}
+
+fn read_left_out(reader: &mut Reader<'_>) -> Result<BTreeSet<u64>, DecodeError> {
+    let count = reader.count(size_of::<u64>())?;
+    let mut left_out = BTreeSet::new();
+    for _ in 0..count {
+        let group = reader.u64()?;
+        if left_out.last().is_some_and(|last| *last >= group) {
+            return Err(reader.error("hashes do not ascend"));
+        }
+        left_out.insert(group);
+    }
+    Ok(left_out)
 }
 
 fn push_ascending(buffer: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u32>) {

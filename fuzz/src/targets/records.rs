@@ -446,7 +446,10 @@ fn bucket_metas() -> Vec<Vec<u8>> {
         },
         ..meta.clone()
     };
-    vec![bucket_meta::encode(&meta), bucket_meta::encode(&rolled_up)]
+    let mut noted = rolled_up.clone();
+    noted.rollup.left_out = Some([7, u64::MAX].into());
+    let all = [meta, rolled_up, noted];
+    all.iter().map(bucket_meta::encode).collect()
 }
 
 fn maintenance() -> Vec<Vec<u8>> {

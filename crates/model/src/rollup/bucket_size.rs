@@ -30,6 +30,21 @@ pub fn rolled_size(
 mod tests {
     use super::*;
 
+    /// W8, with the sizes of samples beside them.
+    #[test]
+    fn buckets_begin_at_multiples_of_their_size() {
+        let start = |exponent: u8| {
+            let size = BucketSize::from_exponent(exponent).unwrap();
+            size.bucket_of(1_700_000_000_000).unwrap().minutes()
+        };
+        let starts = [1, 5, 6, 8, 11].map(start);
+        let expected = [28_333_320, 28_332_480, 28_331_520, 28_331_520, 28_323_840];
+        assert_eq!(starts, expected);
+        let duration = |size: BucketSize| size.duration_ms() / 3_600_000;
+        let hours: Vec<i64> = rolled_sizes().map(duration).collect();
+        assert_eq!(hours, [32, 128, 1024, 2048, 4096]);
+    }
+
     #[test]
     fn a_bucket_has_enough_windows() {
         let size = |name: &str, taken: &[u8]| {

@@ -20,6 +20,8 @@ mod columns;
 mod ends;
 mod histogram;
 mod late;
+#[cfg(test)]
+mod properties;
 mod resolution;
 mod window;
 

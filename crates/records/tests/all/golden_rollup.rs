@@ -132,6 +132,18 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
              00",
         ),
         (
+            "value BucketMeta, rolled up, nothing left out",
+            bucket_meta::encode(&noted_meta(&[])),
+            "01012fe0a712ca050200f4030188aac10df0b80af0010380ccc9fdf962fe858181fa62ec420c\
+             0000",
+        ),
+        (
+            "value BucketMeta, rolled up, two groups left out",
+            bucket_meta::encode(&noted_meta(&[0x1234_5678_9abc_def0, 0x0102])),
+            "01012fe0a712ca050200f4030188aac10df0b80af0010380ccc9fdf962fe858181fa62ec420c\
+             00020201000000000000f0debc9a78563412",
+        ),
+        (
             "value BucketMeta, overlay",
             bucket_meta::encode(&BucketMeta {
                 is_overlay: true,
@@ -221,8 +233,21 @@ fn rolled_meta() -> BucketMeta {
             is_lean: true,
             source: Resolution::RAW,
             sources_gone: true,
+            left_out: None,
         },
         ..bucket_meta()
+    }
+}
+
+/// The same, with a note of what was left out.
+fn noted_meta(left_out: &[u64]) -> BucketMeta {
+    let meta = rolled_meta();
+    BucketMeta {
+        rollup: RollupMeta {
+            left_out: Some(left_out.iter().copied().collect()),
+            ..meta.rollup
+        },
+        ..meta
     }
 }
 

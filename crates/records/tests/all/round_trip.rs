@@ -107,6 +107,7 @@ proptest! {
         times in any::<(i64, i64)>(),
         runs in prop::collection::btree_set(any::<u32>(), 0..5),
         hours in prop::collection::btree_set(any::<u32>(), 0..5),
+        left_out in prop::option::of(prop::collection::btree_set(any::<u64>(), 0..4)),
     ) {
         let resolution = Resolution::from_code(code).unwrap();
         let (windows, histogram_windows, is_lean, source, sources_gone) = rolled_up;
@@ -115,7 +116,7 @@ proptest! {
         } else {
             let source = Resolution::from_code(source % code).unwrap();
             let rollup = RollupMeta {
-                windows, histogram_windows, is_lean, source, sources_gone,
+                windows, histogram_windows, is_lean, source, sources_gone, left_out,
             };
             (BucketState::RolledUp, rollup)
         };

@@ -56,6 +56,15 @@ impl KeptSince {
         kept_since
     }
 
+    /// Older raw samples are not kept.
+    fn raw_ms(&self) -> i64 {
+        match self.levels.get(&Resolution::RAW) {
+            Some(since_ms) => *since_ms,
+            None if self.not_kept.contains(&Resolution::RAW) => i64::MAX,
+            None => i64::MIN,
+        }
+    }
+
     /// Whether all of the time up to `end_ms` is older than a level is kept.
     pub(crate) fn is_older(&self, resolution: Resolution, end_ms: i64) -> bool {
         self.levels
@@ -125,12 +134,13 @@ impl KeptClasses {
 
     /// The same of raw samples.
     pub(crate) fn raw_since_ms(&self) -> i64 {
-        let raw = |class: &KeptSince| match class.levels.get(&Resolution::RAW) {
-            Some(since_ms) => *since_ms,
-            None if class.not_kept.contains(&Resolution::RAW) => i64::MAX,
-            None => i64::MIN,
-        };
-        self.of.iter().map(raw).min().unwrap_or(i64::MIN)
+        let raw = self.of.iter().map(KeptSince::raw_ms);
+        raw.min().unwrap_or(i64::MIN)
+    }
+
+    /// Raw samples of a series that are older are not kept.
+    pub(crate) fn raw_since_ms_of(&self, labels: &Labels) -> i64 {
+        self.of[self.class_of(labels)].raw_ms()
     }
 }
 
@@ -177,6 +187,9 @@ mod tests {
         let labels = |team: &str| Labels::from_pairs([("team", team)]);
         let classes_of = ["debug", "billing", "other"].map(|team| classes.class_of(&labels(team)));
         assert_eq!(classes_of, [1, 2, 0]);
+        let raw_since =
+            ["debug", "billing", "other"].map(|team| classes.raw_since_ms_of(&labels(team)));
+        assert_eq!(raw_since, [997, 979, 979].map(|day| day * DAY_MS));
         let class = &classes.all()[0];
         assert!(class.is_older(raw, 979 * DAY_MS) && !class.is_older(raw, 979 * DAY_MS + 1));
         assert_eq!(KeptClasses::new(None, now_ms).all(), [KeptSince::default()]);

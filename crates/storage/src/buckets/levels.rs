@@ -15,6 +15,9 @@
 //!   gone their level is not whole: what might come there late is not all there was.
 //! - What comes there late nevertheless lies in overlays: raw buckets in the time of a bucket of
 //!   windows whose sources are gone, and of no other time. They are no part of the raw level.
+//! - A bucket of windows says which series it has left out. One that lacks series which its level
+//!   should have is made again where its sources have them; until then, and where they are gone, a
+//!   finer level that has them counts in its place.
 //! - Series that are kept for longer than the others have their samples in remnants when the level
 //!   goes. A remnant has all or nothing of a series: what it has of it is all that the raw level
 //!   had in its time. It is no part of that level either, which is not whole there any more.
@@ -22,12 +25,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::{Resolution, WindowFields, rolled_size};
 use icecore_model::{BucketSize, BucketStart};
 use icecore_records::Bucket;
 use icecore_records::bucket_meta::BucketMeta;
 
 use super::ladder::{self, LargerSize};
+use super::left_out::{self, Groups, LeftOut};
 use super::list;
 
 /// Which resolution the buckets of a size hold.
@@ -81,6 +86,8 @@ pub(crate) struct RolledBucket {
     pub(crate) is_lean: bool,
     /// Hours that were written to after their windows were made.
     pub(crate) dirty: BTreeSet<BucketStart>,
+    /// `None`: it does not say so.
+    pub(crate) left_out: Option<Groups>,
 }
 
 impl RolledBucket {
@@ -95,6 +102,7 @@ impl RolledBucket {
             sources_gone: meta.rollup.sources_gone,
             is_lean: meta.rollup.is_lean,
             dirty: meta.dirty_hours.iter().copied().map(BucketStart).collect(),
+            left_out: meta.rollup.left_out.clone(),
         })
     }
 
@@ -116,6 +124,7 @@ pub(crate) struct Listed {
     rolled: BTreeMap<Resolution, BTreeSet<Bucket>>,
     facts: BTreeMap<Bucket, RolledBucket>,
     sizes: LevelSizes,
+    left_out: LeftOut,
 }
 
 impl Listed {
@@ -270,10 +279,69 @@ impl Listed {
         self.facts.iter().map(|(bucket, facts)| (*bucket, facts))
     }
 
-    /// Whether hours of a bucket of windows are out of date.
+    /// Whether hours of a bucket of windows are out of date, or series of it.
     pub(crate) fn is_dirty(&self, bucket: Bucket) -> bool {
-        self.facts(bucket)
-            .is_some_and(|facts| !facts.dirty.is_empty())
+        let facts = self.facts(bucket);
+        facts.is_some_and(|facts| !facts.dirty.is_empty()) || self.is_incomplete(bucket)
+    }
+
+    /// What levels leave out from now on.
+    pub(crate) fn set_policy(&mut self, policy: Option<&RetentionPolicy>) {
+        self.left_out.set_policy(policy);
+    }
+
+    /// The same buckets, with the policy of others.
+    pub(crate) fn under_policy_of(self, others: &Self) -> Self {
+        Self {
+            left_out: others.left_out.clone(),
+            ..self
+        }
+    }
+
+    pub(crate) fn left_out(&self) -> &LeftOut {
+        &self.left_out
+    }
+
+    /// The series that a bucket does not have. One of samples has all.
+    fn left_out_of(&self, bucket: Bucket) -> &Groups {
+        let Some(facts) = self.facts(bucket) else {
+            return left_out::NOTHING;
+        };
+        let assumed = || self.left_out.assumed(facts.resolution);
+        facts.left_out.as_ref().unwrap_or_else(assumed)
+    }
+
+    /// Those of them that its level should have.
+    fn lacks(&self, bucket: Bucket) -> impl Iterator<Item = u64> {
+        let facts = self.facts(bucket);
+        let wanted = facts.map_or(left_out::NOTHING, |f| self.left_out.of(f.resolution));
+        self.left_out_of(bucket).difference(wanted).copied()
+    }
+
+    /// What a bucket of windows does not have that is made of others now.
+    pub(crate) fn made_without(&self, resolution: Resolution, sources: &[Bucket]) -> Groups {
+        let lacking = sources.iter().flat_map(|source| self.lacks(*source));
+        let own = self.left_out.of(resolution).iter().copied();
+        own.chain(lacking).collect()
+    }
+
+    /// Whether a bucket of windows lacks series that it would have if it were made again. Where the
+    /// policy does not name its level it is not.
+    pub(crate) fn is_incomplete(&self, bucket: Bucket) -> bool {
+        let facts = self.facts(bucket).filter(|facts| !facts.sources_gone);
+        let facts = facts.filter(|facts| self.left_out.is_named(facts.resolution));
+        let Some(facts) = facts.filter(|_| self.lacks(bucket).next().is_some()) else {
+            return false;
+        };
+        let sources = self.level_in(facts.source, bucket);
+        let made = self.made_without(facts.resolution, &sources);
+        self.lacks(bucket).any(|group| !made.contains(&group))
+    }
+
+    /// Whether a bucket has all series of a finer one, as far as its level should have them.
+    pub(crate) fn has_series_of(&self, bucket: Bucket, finer: Bucket) -> bool {
+        let absent = self.left_out_of(finer);
+        self.lacks(bucket).all(|group| absent.contains(&group))
     }
 
     /// Whether nothing of a window has gone from a level, and it was a level when something could
@@ -335,8 +403,10 @@ impl Listed {
         }
         // Levels up to the coarsest source are gone; where it was a finer one there was no other.
         let source = facts.iter().map(|facts| facts.source).max();
+        let left_out = parts.iter().flat_map(|part| self.left_out_of(*part));
         Ok(RolledBucket {
             source: source.unwrap_or(first.source),
+            left_out: Some(left_out.copied().collect()),
             ..(*first).clone()
         })
     }
@@ -403,6 +473,7 @@ impl Listed {
         let overlays: Vec<Bucket> = raw.intersection(&self.overlays).copied().collect();
         let mut listed = Self::new(raw, rolled);
         listed.remnants.clone_from(&self.remnants);
+        listed.left_out.clone_from(&self.left_out);
         for overlay in overlays {
             listed.insert_overlay(overlay);
         }
@@ -418,6 +489,9 @@ impl Listed {
 
 #[cfg(test)]
 mod tests {
+    use icecore_model::Matcher;
+    use icecore_model::retention::{Override, Retention};
+
     use super::*;
 
     fn bucket(exponent: u8, hour: i64) -> Bucket {
@@ -433,6 +507,7 @@ mod tests {
             sources_gone,
             is_lean: false,
             dirty: BTreeSet::new(),
+            left_out: Some(Groups::new()),
         }
     }
 
@@ -506,6 +581,78 @@ mod tests {
         ] {
             assert!(different.coarsened(target, &parts).is_err());
         }
+    }
+
+    /// The default levels; windows of an hour, or both, do not have series of a team.
+    fn policy_without(team: &str, levels: &[Resolution]) -> RetentionPolicy {
+        let policy = RetentionPolicy::default_levels();
+        let without = Override {
+            matchers: vec![Matcher::equal("team", team)],
+            retain: levels.iter().map(|r| (*r, Retention::NOT_KEPT)).collect(),
+        };
+        let (delay_ms, late_data) = (policy.rollup_delay_ms(), policy.late_data());
+        RetentionPolicy::new(policy.levels().to_vec(), delay_ms, late_data, vec![without]).unwrap()
+    }
+
+    #[test]
+    fn windows_lack_what_another_policy_left_out() {
+        let (five, hourly) = (bucket(6, 0), bucket(8, 0));
+        let mut listed = Listed::new(
+            [bucket(5, 0)],
+            [
+                (five, rolled(FIVE, RAW, false)),
+                (hourly, rolled(HOURLY, FIVE, false)),
+            ],
+        );
+        listed.set_policy(Some(&policy_without("a", &[FIVE, HOURLY])));
+        let left_out = listed.made_without(FIVE, &[bucket(5, 0)]);
+        assert_eq!(left_out.len(), 1);
+        assert_eq!(listed.made_without(HOURLY, &[five]), left_out);
+        for rolled in [five, hourly] {
+            listed.facts_mut(rolled).unwrap().left_out = Some(left_out.clone());
+            assert!(!listed.is_dirty(rolled), "as the policy says");
+        }
+        // Those of an hour have to wait for what they are made of.
+        let default = RetentionPolicy::default_levels();
+        listed.set_policy(Some(&default));
+        assert!(listed.is_incomplete(five) && !listed.is_incomplete(hourly));
+        assert!(!listed.has_series_of(hourly, bucket(5, 0)));
+        assert!(listed.has_series_of(hourly, five));
+        let mut made = listed.clone();
+        made.facts_mut(five).unwrap().left_out = Some(Groups::new());
+        assert!(!made.is_incomplete(five) && made.is_incomplete(hourly));
+        // What is gone does not come back, and what is made of the rest lacks it, too.
+        let mut gone = listed.clone();
+        gone.facts_mut(five).unwrap().sources_gone = true;
+        assert!(!gone.is_incomplete(five) && !gone.is_incomplete(hourly));
+        assert_eq!(gone.made_without(HOURLY, &[five]), left_out);
+        // Other series.
+        listed.set_policy(Some(&policy_without("b", &[HOURLY])));
+        assert!(listed.is_incomplete(five));
+        assert_eq!(listed.made_without(HOURLY, &[five]).len(), 2);
+        // Nobody makes windows again that no policy wants.
+        listed.set_policy(None);
+        assert!(!listed.is_dirty(five) && !listed.has_series_of(five, bucket(5, 0)));
+    }
+
+    #[test]
+    fn a_larger_bucket_lacks_what_its_parts_lack() {
+        let parts: Vec<Bucket> = (0..8).map(|at| bucket(8, at * 128)).collect();
+        let facts = parts.iter().enumerate().map(|(at, part)| {
+            let mut facts = rolled(HOURLY, FIVE, true);
+            facts.left_out = Some(Groups::from([at as u64 / 4]));
+            (*part, facts)
+        });
+        let mut listed = Listed::new([], facts);
+        let left_out = |listed: &Listed| {
+            let target = listed.coarsened(bucket(11, 0), &parts).unwrap();
+            target.left_out.unwrap()
+        };
+        assert_eq!(left_out(&listed), Groups::from([0, 1]));
+        // One that does not say it has left out what the first policy said.
+        listed.facts_mut(parts[7]).unwrap().left_out = None;
+        listed.set_policy(Some(&policy_without("a", &[HOURLY])));
+        assert_eq!(left_out(&listed).len(), 3);
     }
 
     #[test]

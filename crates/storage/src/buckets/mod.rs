@@ -20,6 +20,7 @@ pub(crate) mod encode;
 pub(crate) mod kept_since;
 pub(crate) mod ladder;
 pub(crate) mod lease;
+pub(crate) mod left_out;
 pub(crate) mod levels;
 pub(crate) mod list;
 pub(crate) mod ranges;
@@ -35,6 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use icecore_model::BucketStart;
+use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
 use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::{Bucket, ParsedKey, bucket_list, key, retired_bucket};
@@ -51,6 +53,7 @@ use crate::slate::fetch::join_bounded;
 use crate::slate::read_view::{ScanKind, View};
 use kept_since::KeptClasses;
 use lease::{Lease, Leases};
+use left_out::Groups;
 use levels::{Listed, RolledBucket};
 use tombstones::AllTombstones;
 
@@ -116,8 +119,15 @@ impl Buckets {
         Arc::clone(&self.kept_since.read())
     }
 
-    pub(crate) fn set_kept_since(&self, kept_since: KeptClasses) {
-        *self.kept_since.write() = Arc::new(kept_since);
+    /// What a policy keeps, and since when. Levels are told first what they leave out: whoever
+    /// reads by the new times must not miss series in windows that were made by older ones.
+    pub(crate) fn set_kept_since(&self, policy: Option<&RetentionPolicy>, kept: KeptClasses) {
+        let mut left_out = self.listed.read().left_out().clone();
+        left_out.set_policy(policy);
+        if left_out != *self.listed.read().left_out() {
+            self.listed.write().set_policy(policy);
+        }
+        *self.kept_since.write() = Arc::new(kept);
     }
 
     pub(crate) fn retired(&self) -> RwLockReadGuard<'_, Retired> {
@@ -243,7 +253,11 @@ impl Buckets {
     fn follow_store(&self, listed: Listed, retired: Retired) {
         let mut known_retired = self.retired.write();
         let now: BTreeSet<Bucket> = listed.all().collect();
-        let before = std::mem::replace(&mut *self.listed.write(), listed);
+        let before = {
+            let mut known = self.listed.write();
+            let listed = listed.under_policy_of(&known);
+            std::mem::replace(&mut *known, listed)
+        };
         *known_retired = retired;
         drop(known_retired);
         for gone in before.all().filter(|bucket| !now.contains(bucket)) {
@@ -362,6 +376,7 @@ async fn stored_levels(view: &View) -> Result<Listed> {
             sources_gone: true,
             is_lean: false,
             dirty: BTreeSet::new(),
+            left_out: Some(Groups::new()),
         };
         listed.insert_rolled(bucket, facts);
     }

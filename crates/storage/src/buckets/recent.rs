@@ -31,6 +31,22 @@ pub(crate) struct Recent {
     pub(crate) samples: BTreeMap<Bucket, u64>,
 }
 
+/// Counts the buckets that are written to until it is dropped, by whoever gives up, too.
+pub(crate) struct WriteCount<'r>(&'r RecentWrites);
+
+impl WriteCount<'_> {
+    /// The buckets that were written to since it began.
+    pub(crate) fn end(self) -> BTreeSet<Bucket> {
+        self.0.counted.lock().take().unwrap_or_default()
+    }
+}
+
+impl Drop for WriteCount<'_> {
+    fn drop(&mut self) {
+        self.0.counted.lock().take();
+    }
+}
+
 impl RecentWrites {
     /// A flush into a bucket has ended; `late` where it came after the bucket was built.
     pub(crate) fn note(&self, bucket: Bucket, now_ms: i64, late: bool) {
@@ -45,13 +61,9 @@ impl RecentWrites {
     }
 
     /// From now on buckets that are written to are counted, for one who asks.
-    pub(crate) fn begin_count(&self) {
+    pub(crate) fn begin_count(&self) -> WriteCount<'_> {
         *self.counted.lock() = Some(BTreeSet::new());
-    }
-
-    /// The buckets that were written to since then.
-    pub(crate) fn end_count(&self) -> BTreeSet<Bucket> {
-        self.counted.lock().take().unwrap_or_default()
+        WriteCount(self)
     }
 
     /// How many samples the series of a bucket have. Of small buckets nobody asks.
@@ -91,5 +103,27 @@ impl RecentWrites {
         let known = self.known.lock();
         let is_listed = |bucket: &&Bucket| listed.contains(bucket);
         known.dirty.iter().filter(is_listed).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use icecore_model::BucketStart;
+
+    use super::*;
+
+    #[test]
+    fn writes_are_counted_until_somebody_knows_them_or_gives_up() {
+        let recent = RecentWrites::default();
+        let [first, second] = [0, 60].map(|start| Bucket::hour(BucketStart(start)));
+        recent.note(first, 1, false);
+        let count = recent.begin_count();
+        recent.note(second, 2, false);
+        assert_eq!(count.end(), BTreeSet::from([second]));
+        assert_eq!(*recent.counted.lock(), None);
+        // As when an index cannot be read.
+        drop(recent.begin_count());
+        recent.note(first, 3, false);
+        assert_eq!(*recent.counted.lock(), None);
     }
 }

@@ -61,7 +61,7 @@ pub(crate) struct ReadCache {
 
 enum State {
     Stable(Arc<BucketCache>),
-    /// A flush is writing into it, or failed to.
+    /// Somebody is writing into it, or a flush failed to.
     Changing,
 }
 
@@ -142,6 +142,23 @@ impl ReadCache {
     /// The bucket is as it will be until the next flush into it.
     pub(crate) fn end_change(&self, bucket: Bucket) {
         self.buckets.lock().remove(&bucket);
+    }
+
+    /// One write into buckets. When it has ended, well or not, they are as they will be. If it is
+    /// given up meanwhile nobody knows when it happens, and nothing of them is kept.
+    pub(crate) async fn during_write<T>(
+        &self,
+        buckets: &[Bucket],
+        write: impl Future<Output = T>,
+    ) -> T {
+        for bucket in buckets {
+            self.begin_change(*bucket);
+        }
+        let written = write.await;
+        for bucket in buckets {
+            self.end_change(*bucket);
+        }
+        written
     }
 
     /// The part for an hour of the head, if something of it was read.
@@ -262,5 +279,30 @@ impl SectionRef<'_> {
             }
             Self::Bucket(bucket) => bucket.sweep(from),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_fails_leaves_buckets_that_are_kept_again() {
+        let cache = ReadCache::new(1 << 20, Arc::default());
+        let bucket = Bucket::hour(BucketStart(60));
+        let pin = || {
+            let (_, pinned) = cache.pin(&[bucket], || Ok::<_, ()>(())).unwrap();
+            Arc::clone(&pinned[0])
+        };
+        let before = pin();
+        assert!(Arc::ptr_eq(&before, &pin()));
+        let write = async {
+            assert!(!Arc::ptr_eq(&pin(), &pin()), "nothing is kept meanwhile");
+            Err::<(), _>("the store is gone")
+        };
+        let written = cache.during_write(&[bucket], write).await;
+        assert_eq!(written, Err("the store is gone"));
+        let after = pin();
+        assert!(!Arc::ptr_eq(&before, &after) && Arc::ptr_eq(&after, &pin()));
     }
 }

@@ -353,6 +353,10 @@ impl Reading<'_> {
             format!("has start timestamps {}", meta.has_start_timestamps),
             format!("overlay {}", meta.is_overlay),
         ]);
+        if let Some(left_out) = &meta.rollup.left_out {
+            let groups = left_out.len();
+            self.lines([format!("groups of series left out {groups}")]);
+        }
         Ok(())
     }
 

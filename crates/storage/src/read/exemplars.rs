@@ -4,6 +4,7 @@
 //! - The head is copied before the list of buckets is read, as for samples: a flush in between
 //!   shows an exemplar twice, and the second one is dropped here.
 //! - Labels of a bucket are read only for series that have exemplars in it.
+//! - An exemplar is shown for as long as the raw samples of its own series are kept.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,10 +49,8 @@ type Found = Vec<(Labels, Vec<Exemplar>)>;
 pub(crate) async fn exemplars(reader: &Arc<Reader>, query: ExemplarQuery) -> Result<Found> {
     let max = reader.context.options.read.exemplars_max;
     let mut query = query;
-    // They are kept for as long as raw samples.
-    query.start_ms = query
-        .start_ms
-        .max(reader.buckets.kept_since().raw_since_ms());
+    let kept_since = reader.buckets.kept_since();
+    query.start_ms = query.start_ms.max(kept_since.raw_since_ms());
     if query.selectors.is_empty() {
         query.selectors.push(Vec::new());
     }
@@ -74,7 +73,15 @@ pub(crate) async fn exemplars(reader: &Arc<Reader>, query: ExemplarQuery) -> Res
         reads.push(in_bucket(reader, view, &query));
     }
     let in_buckets = join_bounded(reads, CONCURRENT_BUCKETS).await?;
-    let unite = move || unite(in_buckets.into_iter().flatten().chain(in_head), max);
+    let unite = move || {
+        let found = in_buckets.into_iter().flatten().chain(in_head);
+        let kept = found.map(|(labels, mut exemplars)| {
+            let since_ms = kept_since.raw_since_ms_of(&labels);
+            exemplars.retain(|exemplar| exemplar.timestamp_ms >= since_ms);
+            (labels, exemplars)
+        });
+        unite(kept.filter(|(_, exemplars)| !exemplars.is_empty()), max)
+    };
     reader.context.pool.run(unite).await?
 }
 

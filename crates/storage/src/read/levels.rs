@@ -5,7 +5,8 @@
 //!   counts where there is a raw bucket, or something in the head. A level of which something is
 //!   gone does not count, one that is older than it is kept only where no coarser one counts that
 //!   is as fine as the policy says, and one that does not keep these series only where nothing else
-//!   does.
+//!   does. Windows that lack series which another level has do not count beside it: they were made
+//!   under a policy that left them out.
 //! - Where several count, the coarsest that the selection prefers is read, if it has what is needed
 //!   of windows, else the finest. A level that the selection excludes is never read.
 //! - Borders lie on the borders of hours, or of the widest windows where those are wider: no window
@@ -304,25 +305,42 @@ impl Cover<'_> {
         };
         let rolled = self.listed.rolled().iter().filter_map(|(resolution, set)| {
             let bucket = list::covering(set, Bucket::hour(first))?;
-            Some((*resolution, self.listed.facts(bucket)?))
+            Some((*resolution, bucket, self.listed.facts(bucket)?))
         });
-        let rolled: Vec<(Resolution, &RolledBucket)> = rolled.collect();
-        let gone = rolled.iter().filter(|(_, facts)| facts.sources_gone);
-        let gone = gone.map(|(_, facts)| facts.source).max();
+        let rolled: Vec<(Resolution, Bucket, &RolledBucket)> = rolled.collect();
+        let gone = rolled.iter().filter(|(.., facts)| facts.sources_gone);
+        let gone = gone.map(|(.., facts)| facts.source).max();
         let is_whole = |resolution: Resolution| {
             (has_remnant && resolution.is_raw()) || gone.is_none_or(|gone| resolution > gone)
         };
         // Whether the windows of a level hold all that was written.
-        let is_clean = |facts: &RolledBucket| {
+        let is_clean = |bucket: Bucket, facts: &RolledBucket| {
             let is_written = in_head || facts.dirty.range(first..behind).next().is_some();
-            facts.sources_gone || !is_written
+            facts.sources_gone || !(is_written || self.listed.is_incomplete(bucket))
         };
-        let rolled = rolled.into_iter().filter(|(_, facts)| is_clean(facts));
-        let rolled = rolled.map(|(resolution, facts)| (resolution, facts.has_fields(self.fields)));
-        // Finest first.
-        let raw = has_raw.then_some((Resolution::RAW, true));
+        let rolled = rolled.into_iter();
+        let rolled = rolled.filter(|(_, bucket, facts)| is_clean(*bucket, facts));
+        let rolled = rolled.map(|(r, bucket, facts)| (r, bucket, facts.has_fields(self.fields)));
+        // Finest first. Raw samples are of all series, in whatever bucket they are.
+        let raw = has_raw.then_some((Resolution::RAW, Bucket::hour(first), true));
         let existing = raw.into_iter().chain(rolled);
-        let existing: Vec<_> = existing.filter(|(r, _)| is_whole(*r)).collect();
+        let existing: Vec<_> = existing.filter(|(r, ..)| is_whole(*r)).collect();
+        // Of two that lack what the other has, the finer one counts.
+        let has = |bucket: Bucket, other: Bucket| self.listed.has_series_of(bucket, other);
+        let has_all = |(resolution, bucket): (Resolution, Bucket)| {
+            let mut others = existing.iter().map(|(r, other, _)| (*r, *other));
+            others.all(|(r, other)| {
+                has(bucket, other) || (r > resolution && !has(other, bucket)) || r == resolution
+            })
+        };
+        let complete = existing.iter().filter(|(r, of, _)| has_all((*r, *of)));
+        let complete: Vec<_> = complete.copied().collect();
+        let existing = if complete.is_empty() {
+            existing
+        } else {
+            complete
+        };
+        let existing: Vec<_> = existing.into_iter().map(|(r, _, of)| (r, of)).collect();
         let not_kept = &self.kept_since.not_kept;
         let (mut existing, others): (Vec<_>, Vec<_>) =
             (existing.into_iter()).partition(|(resolution, _)| !not_kept.contains(resolution));

@@ -5,9 +5,11 @@ mod checked;
 mod jobs;
 mod larger;
 mod late;
+mod left_out;
 mod metadata;
 mod policies;
 mod remnants;
+mod repeated;
 
 use bytes::Bytes;
 use icecore_model::retention::{ColumnSet, LateData, Level, Override, Retention, RetentionPolicy};

@@ -19,7 +19,7 @@ use slatedb::WriteBatch;
 use super::super::pace::Watch;
 use super::job::Product;
 use super::sources::{check_complete, check_tombstones, read_meta};
-use super::windows::RollUp;
+use super::windows::{RollUp, left_out};
 use super::writer::JobWriter;
 use crate::buckets::levels::RolledBucket;
 use crate::buckets::{NewBucket, list, put_list, raw_of, stored_list};
@@ -33,6 +33,7 @@ pub(super) async fn commit(
     product: Product<'_>,
     writer: &mut JobWriter<'_>,
 ) -> Result<()> {
+    maintenance.context.pauses.pass("job.built").await;
     let frozen = maintenance.ingest.lock_flushes().await;
     let view = maintenance.context.engine.live_view();
     let job = &writer.job;
@@ -101,7 +102,7 @@ fn check_rolled(
     sources: &[Bucket],
 ) -> Result<Option<RolledBucket>, String> {
     let target = roll_up.target;
-    let listed = maintenance.buckets.levels().with_raw(raw_of(stored));
+    let mut listed = maintenance.buckets.levels().with_raw(raw_of(stored));
     if let Some(unknown) = listed.all().find(|bucket| !stored.contains(bucket)) {
         return Err(format!("{unknown} is no longer listed"));
     }
@@ -110,14 +111,21 @@ fn check_rolled(
         return listed.coarsened(target, sources).map(Some);
     }
     check_complete(&listed, target, sources)?;
+    let policy = maintenance.retention.policy();
+    if !roll_up.is_empty() && roll_up.left_out != left_out(policy.clone(), roll_up.resolution) {
+        return Err(format!("the policy has changed since {target} was begun"));
+    }
     let source = sources.first().map(|source| source.size);
     let source = source.and_then(|size| listed.sizes().resolution(size));
+    // What is noted is what was left out, not what others have been told meanwhile.
+    listed.set_policy(policy.as_deref());
     Ok(Some(RolledBucket {
         resolution: roll_up.resolution,
         source: source.unwrap_or_default(),
         sources_gone: false,
         is_lean: roll_up.lean,
         dirty: BTreeSet::new(),
+        left_out: Some(listed.made_without(roll_up.resolution, sources)),
     }))
 }
 
@@ -197,7 +205,8 @@ pub(super) fn meta_of(
             histogram_windows: counts.histogram_windows,
             is_lean: roll_up.is_some_and(|roll_up| roll_up.lean),
             source: facts.as_ref().map(|facts| facts.source).unwrap_or_default(),
-            sources_gone: facts.is_some_and(|facts| facts.sources_gone),
+            sources_gone: facts.as_ref().is_some_and(|facts| facts.sources_gone),
+            left_out: facts.and_then(|facts| facts.left_out),
         },
     }
 }

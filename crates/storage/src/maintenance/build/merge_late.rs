@@ -269,17 +269,12 @@ impl Merging<'_> {
             batch.put_bytes(key::bucket_meta(bucket), meta);
         }
         self.limit.take()?;
-        let cache = self.maintenance.buckets.cache();
-        for bucket in self.buckets.iter() {
-            cache.begin_change(*bucket);
-        }
         failpoint::pass("merge.write");
-        let written = self.maintenance.context.engine.db().write(batch).await;
+        let write = self.maintenance.context.engine.db().write(batch);
+        let cache = self.maintenance.buckets.cache();
+        let written = cache.during_write(&self.buckets, write).await;
         written.map_err(Error::store(MERGING))?;
         failpoint::pass("merge.written");
-        for bucket in self.buckets.iter() {
-            cache.end_change(*bucket);
-        }
         Ok(bytes)
     }
 

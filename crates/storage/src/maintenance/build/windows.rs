@@ -39,6 +39,14 @@ pub(super) struct RollUp {
     pub(super) coarsens: bool,
 }
 
+/// [`SeriesFilter::hash`] where everything is left out.
+const ALL: u64 = u64::MAX;
+
+/// [`SeriesFilter::hash`] of a level; 0 where nothing is left out.
+pub(super) fn left_out(policy: Option<Arc<RetentionPolicy>>, resolution: Resolution) -> u64 {
+    SeriesFilter::new(policy, resolution).map_or(0, |filter| filter.hash())
+}
+
 /// Which series a bucket has.
 pub(super) enum SeriesFilter {
     /// Those that a level has.
@@ -87,7 +95,7 @@ impl SeriesFilter {
     /// Stands for what is left out.
     pub(super) fn hash(&self) -> u64 {
         let (Self::Level(policy, _) | Self::Longer(policy)) = self else {
-            return u64::MAX;
+            return ALL;
         };
         let classes = policy.classes().skip(1);
         let of = policy.overrides().iter().zip(classes);
@@ -108,6 +116,11 @@ pub(super) struct CountedWindows {
 }
 
 impl RollUp {
+    /// Whether the bucket has no series, because there is nothing of its time.
+    pub(super) fn is_empty(&self) -> bool {
+        self.left_out == ALL
+    }
+
     /// As the job record has it.
     pub(super) fn kind(&self) -> JobKind {
         JobKind::RollUp(Rollup {

@@ -185,13 +185,9 @@ pub(crate) async fn retire(
     let failed = || Error::store("retiring buckets");
     let db = maintenance.context.engine.db();
     let known = &maintenance.buckets;
-    for (bucket, _) in &made {
-        known.cache().begin_change(*bucket);
-    }
-    let written = db.write(batch).await.map(drop).map_err(failed());
-    for (bucket, _) in &made {
-        known.cache().end_change(*bucket);
-    }
+    let changed: Vec<Bucket> = made.iter().map(|(bucket, _)| *bucket).collect();
+    let written = known.cache().during_write(&changed, db.write(batch)).await;
+    let written = written.map(drop).map_err(failed());
     let fail = |reason: &str| maintenance.ingest.journal().fail(reason);
     let target = remnant.as_ref().map(|(bucket, _)| (*bucket, None));
     let followed = known
@@ -238,5 +234,6 @@ fn set_floor(maintenance: &Maintenance, closing: &[Bucket]) {
     };
     let floor = TimeFloor::new(kept_since.since_ms(), closed);
     maintenance.ingest.head().set_floor(floor);
-    maintenance.buckets.set_kept_since(kept_since);
+    let buckets = &maintenance.buckets;
+    buckets.set_kept_since(policy.as_deref(), kept_since);
 }

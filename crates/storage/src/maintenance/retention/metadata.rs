@@ -42,10 +42,9 @@ pub(crate) async fn cull_metadata(maintenance: &Arc<Maintenance>, watch: &Watch)
         return Ok(0);
     };
     let recent = maintenance.buckets.recent();
-    recent.begin_count();
+    let written = recent.begin_count();
     let mut left = without_series(maintenance, seen_before_ms);
     if left.is_empty() {
-        recent.end_count();
         return Ok(0);
     }
     let mut listed: Vec<Bucket> = maintenance.buckets.levels().all().collect();
@@ -60,7 +59,7 @@ pub(crate) async fn cull_metadata(maintenance: &Arc<Maintenance>, watch: &Watch)
     }
     maintenance.context.pauses.pass("cull_metadata.found").await;
     let frozen = maintenance.ingest.lock_flushes().await;
-    for bucket in recent.end_count() {
+    for bucket in written.end() {
         find_in(maintenance, None, bucket, &mut left, &mut found).await?;
     }
     maintenance.family_holders.lock().extend(found);

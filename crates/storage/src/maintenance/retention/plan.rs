@@ -4,6 +4,7 @@
 //! ```text
 //! finer level ─ closed, quiet ─► roll up ─► coarser level
 //! coarser level, out of date ──► retire ─► roll up again
+//! coarser level without series that the policy wants in it ─► the same
 //! finer level, past retention and all of it rolled up ─► cull
 //! overlay, quiet ──────────────► merge ─► all windows whose sources are gone
 //! windows, all that is left of their time ─► one larger bucket
@@ -18,6 +19,8 @@
 //!   bucket was made of is all there, or all gone.
 //! - Nothing is culled whose coarser bucket is missing or out of date, or of whose unit the head
 //!   has something. Other units do not wait for it.
+//! - Nothing is culled that has series which a coarser bucket lacks: those are made again of it,
+//!   and where that is not possible any more it stays for as long as the coarser level is kept.
 //! - Overlays are merged before anything is made of the windows that they belong to, or culled.
 //! - Where some series keep raw samples for longer than the others, those move to a remnant in the
 //!   write that culls the rest. There nothing is made of raw samples any more.
@@ -158,12 +161,10 @@ pub(crate) fn roll_ups(input: &RetentionInput<'_>) -> Vec<RollUpPlan> {
 /// Buckets of windows that are out of date and can be made again now.
 pub(crate) fn outdated(input: &RetentionInput<'_>) -> Vec<Bucket> {
     let all = input.listed.all_rolled();
-    let dirty = all.filter(|(_, facts)| !facts.dirty.is_empty() && !facts.sources_gone);
+    let dirty = all.filter(|(bucket, facts)| input.listed.is_dirty(*bucket) && !facts.sources_gone);
     let ready = dirty.filter(|(bucket, facts)| {
-        let at = input
-            .rules
-            .iter()
-            .position(|r| r.resolution == facts.resolution);
+        let mut rules = input.rules.iter();
+        let at = rules.position(|rule| rule.resolution == facts.resolution);
         at.is_some_and(|at| input.plan_of(at, *bucket).is_some())
     });
     ready.map(|(bucket, _)| bucket).collect()
@@ -232,7 +233,15 @@ pub(crate) fn outliving(listed: &Listed, plan: &CullPlan) -> Vec<Outliving> {
         if culled.is_empty() || facts.resolution <= plan.resolution {
             continue;
         }
-        let is_made_of_it = facts.source == plan.resolution && !facts.sources_gone;
+        // Of a level between that has not all of it any more nothing could be made again.
+        let is_between = |level: &BTreeSet<Bucket>| {
+            let mut culled = plan.buckets.iter().filter(|culled| culled.overlaps(bucket));
+            culled.all(|culled| is_covered(level, *culled, bucket))
+        };
+        let between = listed.level(facts.source).filter(|l| is_between(l));
+        let is_made_of_it = !facts.sources_gone
+            && (facts.source == plan.resolution
+                || (facts.source > plan.resolution && between.is_none()));
         let is_next_to_go = facts.source < plan.resolution && facts.sources_gone;
         if !is_made_of_it && !is_next_to_go {
             continue;
@@ -252,6 +261,14 @@ pub(crate) fn outliving(listed: &Listed, plan: &CullPlan) -> Vec<Outliving> {
         });
     }
     outliving
+}
+
+/// Whether a level has buckets for all hours that a bucket has in a window.
+fn is_covered(level: &BTreeSet<Bucket>, bucket: Bucket, window: Bucket) -> bool {
+    let mut hours = bucket
+        .each_hour()
+        .filter(|hour| window.contains(hour.start_ms()));
+    hours.all(|hour| list::covering(level, Bucket::hour(hour)).is_some())
 }
 
 impl RetentionInput<'_> {
@@ -420,7 +437,8 @@ impl RetentionInput<'_> {
             let alone = buckets.iter().copied();
             let alone = alone.filter(|b| !ladder::is_remnant(b.size) || self.listed.is_alone(*b));
             let alone: Vec<Bucket> = alone.collect();
-            if let Some(reason) = self.reason_to_keep(level, window, &alone, this_hour_ms) {
+            let reason = self.reason_to_keep(level, window, &alone, this_hour_ms);
+            if let Some(reason) = reason.or_else(|| self.lacking_above(level, &buckets)) {
                 kept_back.push(KeptBack {
                     resolution,
                     bucket: buckets[0],
@@ -512,6 +530,23 @@ impl RetentionInput<'_> {
         let mut made = coarser.flat_map(|level| self.listed.level_in(level, unit));
         let is_dirty = |bucket: Bucket| self.listed.is_dirty(bucket);
         made.any(is_dirty).then_some("its windows are out of date")
+    }
+
+    /// Whether a coarser level that is kept for longer has no windows of some series that buckets
+    /// have, which cannot be made any more.
+    fn lacking_above(&self, level: usize, buckets: &[Bucket]) -> Option<&'static str> {
+        let this_hour_ms = self.this_hour_ms();
+        let mut coarser = self.rules[level + 1..].iter().filter(|rule| rule.is_wanted);
+        let is_lacking = coarser.any(|rule| {
+            let since_ms = rule.retain_ms.map(|ms| this_hour_ms.saturating_sub(ms));
+            let is_kept = |end_ms: i64| since_ms.is_none_or(|since_ms| since_ms < end_ms);
+            let mut kept = buckets.iter().filter(|bucket| is_kept(bucket.end_ms()));
+            kept.any(|finer| {
+                let made = self.listed.level_in(rule.resolution, *finer);
+                (made.iter()).any(|made| !self.listed.has_series_of(*made, *finer))
+            })
+        });
+        is_lacking.then_some("its windows lack series that it has")
     }
 
     /// Whether buckets are rolled up to a level.

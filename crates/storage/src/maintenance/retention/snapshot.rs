@@ -47,7 +47,8 @@ impl RetentionSnapshot {
         let mut busy_hours = frozen;
         busy_hours.extend(maintenance.ingest.head().open_hours());
         let retired = maintenance.buckets.retired().clone();
-        let listed = maintenance.buckets.levels().clone();
+        let mut listed = maintenance.buckets.levels().clone();
+        listed.set_policy(Some(&policy));
         let since_ms = now_ms.saturating_sub(delay_ms);
         let recent = maintenance.buckets.recent().of(&listed, since_ms);
         Some(Self {

@@ -29,6 +29,7 @@ fn listed(buckets: &[Bucket], dirty: &[(Bucket, i64)]) -> Listed {
         dirty: (dirty.iter().filter(|(of, _)| *of == bucket))
             .map(|(_, at)| hour(*at))
             .collect(),
+        left_out: None,
     };
     let rolled = rolled.into_iter().map(|bucket| (bucket, facts(bucket)));
     Listed::new(raw, rolled)
@@ -106,6 +107,58 @@ fn the_coarsest_that_is_preferred_or_else_the_finest() {
     assert_eq!(segments(&raw), []);
     assert_eq!(raw.buckets, [bucket(5, 144)]);
     assert_eq!(raw.levels.excluded, Some((FIVE, 144 * HOUR_MS)));
+}
+
+/// Windows that were made when a policy left series out.
+#[test]
+fn windows_that_lack_series_do_not_count_beside_others() {
+    let (raw, five, hourly) = (bucket(5, 0), bucket(6, 0), bucket(8, 0));
+    let lacking = |five_lacks: &[u64], gone: bool| {
+        let mut listed = listed(&[raw, five, hourly], &[]);
+        for (rolled, left_out) in [(five, five_lacks), (hourly, &[7])] {
+            let facts = listed.facts_mut(rolled).unwrap();
+            facts.left_out = Some(left_out.iter().copied().collect());
+            facts.sources_gone = gone;
+        }
+        listed
+    };
+    let read = |listed: &Listed| {
+        let range = (0, 128 * HOUR_MS - 1);
+        let plan = plan(
+            listed,
+            &BTreeSet::new(),
+            range,
+            (&choice(1), WindowFields::SUM),
+        );
+        segments(&plan)
+    };
+    let (hours, fives) = ((32, 128, HOURLY), (0, 32, FIVE));
+    assert_eq!(
+        read(&lacking(&[7], false)),
+        [(0, 16, RAW), (16, 128, HOURLY)]
+    );
+    assert_eq!(read(&lacking(&[], false)), [fives, hours]);
+    assert_eq!(read(&lacking(&[], true)), [fives, hours]);
+    assert_eq!(read(&lacking(&[7], true)), [(0, 128, HOURLY)], "both do");
+    assert_eq!(read(&lacking(&[8], true)), [fives, hours], "not the same");
+    // A level that is not wanted any more, beside a coarser one that has all.
+    let mut finer = lacking(&[7], true);
+    finer.facts_mut(hourly).unwrap().left_out = Some(BTreeSet::new());
+    let estimate = RollupChoice {
+        is_exact: false,
+        ..choice(1)
+    };
+    let wanted = (&estimate, WindowFields::SUM);
+    let of_hours = plan(&finer, &BTreeSet::new(), (0, 128 * HOUR_MS - 1), wanted);
+    assert_eq!(segments(&of_hours), [(0, 128, HOURLY)]);
+    // What a remnant has is read from it.
+    let mut listed = lacking(&[7], true);
+    listed.remove(raw);
+    listed.insert(bucket(10, 0));
+    let wanted = (&choice(1), WindowFields::SUM);
+    let plan = plan(&listed, &BTreeSet::new(), (0, 128 * HOUR_MS - 1), wanted);
+    assert_eq!(segments(&plan), [(0, 128, HOURLY)]);
+    assert_eq!(plan.of_series(|_| true).levels.segments, []);
 }
 
 /// A remnant is read for the series that it has, where raw samples are gone.

@@ -1,6 +1,9 @@
 //! Policies that change, and that keep series for different times.
 
+use icecore_storage::ExemplarQuery;
+
 use super::*;
+use crate::requests::{Entry, request};
 
 #[test]
 fn what_is_left_alone_survives_other_policies() {
@@ -148,6 +151,81 @@ fn overrides_hold_for_their_series() {
     maintain(&process);
     let left = process.run(read(&process.db, everything()));
     assert_eq!(left.keys().collect::<Vec<_>>(), ["late"]);
+    drop(process);
+    world.check();
+}
+
+/// Exemplars go with the raw samples of their own series.
+#[test]
+fn exemplars_are_shown_for_as_long_as_raw_samples_of_their_series() {
+    let world = world(START + 140 * HOUR);
+    let process = world.start();
+    let of = |series: &str, retain: &[(Resolution, Retention)]| Override {
+        matchers: vec![Matcher::equal("series", series)],
+        retain: retain.to_vec(),
+    };
+    let levels = policy([6, 90, 365]).levels().to_vec();
+    let raw = |days: i64| (RAW, Retention::For(days * DAY));
+    let none = [FIVE, HOURLY].map(|level| (level, Retention::NOT_KEPT));
+    let overrides = vec![
+        of("short", &[raw(1), none[0], none[1]]),
+        of("long", &[raw(60)]),
+    ];
+    let policy = RetentionPolicy::new(levels, 2 * HOUR, LateData::Reject, overrides).unwrap();
+    let hours = [1, 100, 139];
+    let series = ["long", "other", "short"];
+    let times = hours.map(|hour| START + hour * HOUR);
+    let entries = series.iter().flat_map(|name| {
+        let of_series = times.map(|time| Entry::exemplar(name, time, "trace"));
+        of_series
+            .into_iter()
+            .chain(times.map(|time| Entry::float(name, time, 1.0)))
+    });
+    process
+        .run(request(&process.db, entries.collect()))
+        .unwrap();
+    let shown = || -> Vec<(String, Vec<i64>)> {
+        let all = ExemplarQuery {
+            selectors: Vec::new(),
+            start_ms: i64::MIN,
+            end_ms: i64::MAX,
+        };
+        let found = process.run(process.db.exemplars(all)).unwrap().into_iter();
+        let hour = |exemplar: &icecore_model::Exemplar| (exemplar.timestamp_ms - START) / HOUR;
+        found
+            .map(|(labels, list)| {
+                let name = labels.get("series").unwrap().to_owned();
+                (name, list.iter().map(hour).collect())
+            })
+            .collect()
+    };
+    let expected = |long: &[i64], other: &[i64], short: &[i64]| -> Vec<(String, Vec<i64>)> {
+        let all = series.iter().zip([long, other, short]);
+        let some = all.filter(|(_, hours)| !hours.is_empty());
+        some.map(|(name, hours)| ((*name).to_owned(), hours.to_vec()))
+            .collect()
+    };
+    assert_eq!(
+        shown(),
+        expected(&hours, &hours, &hours),
+        "without a policy"
+    );
+    for (now, long, other, short) in [
+        (140, &hours[..], &hours[..], &hours[2..]),
+        (160, &hours[..], &hours[1..], &hours[2..]),
+        (170, &hours[..], &hours[1..], &[]),
+        (13 * 24, &hours[..], &[], &[]),
+        (700, &hours[..], &[], &[]),
+        (60 * 24 + 50, &hours[1..], &[], &[]),
+        (70 * 24, &[], &[], &[]),
+    ] {
+        set_clock(&world, START + now * HOUR);
+        process.db.set_retention(Some(policy.clone()));
+        assert_eq!(shown(), expected(long, other, short), "at hour {now}");
+        maintain(&process);
+        assert_eq!(shown(), expected(long, other, short), "after hour {now}");
+        assert_eq!(process.db.remnants().len(), usize::from(now >= 700));
+    }
     drop(process);
     world.check();
 }

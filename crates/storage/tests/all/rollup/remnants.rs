@@ -237,13 +237,28 @@ fn they_are_read_as_they_came_for_as_long_as_their_override_says() {
     check_windows(&[counter], &samples);
     process.close();
 
-    // Without overrides it goes as all the others have.
+    // Without overrides it stays for the series that has no windows, for as long as others have.
     let process = start(&world, &with(LateData::Reject, Vec::new()));
-    assert!(!is_raw(&process, "billing"));
+    let check_paid = |found: &SeriesSamples, samples: &Samples| {
+        let in_remnant = |time: &&i64| **time < REMNANT_END;
+        let found = found.floats.timestamps.iter().filter(in_remnant).count();
+        let paid = of(samples, "paid").map(|(time, _)| time);
+        assert_eq!(found, paid.filter(|time| *time < REMNANT_END).count());
+    };
+    for _ in 0..2 {
+        let all = process.run(select(&process.db, ALL, hourly()));
+        check_paid(&find(all, "paid"), &samples);
+        let all = process.run(select(&process.db, ALL, hourly()));
+        check_windows(&[find(all, "billing")], &samples);
+        maintain(&process);
+        assert_eq!(process.db.remnants(), remnant);
+    }
+    set_clock(&world, REMNANT_END + 120 * DAY - HOUR);
     maintain(&process);
-    assert_eq!(process.db.remnants(), []);
-    let all = process.run(select(&process.db, ALL, hourly()));
-    check_windows(&[find(all, "billing")], &samples);
+    assert_eq!(process.db.remnants(), remnant);
+    set_clock(&world, REMNANT_END + 120 * DAY);
+    maintain(&process);
+    assert!(!process.db.remnants().contains(&remnant[0]));
     process.close();
     world.check();
 }

@@ -158,6 +158,7 @@ fn gone() -> RolledBucket {
         sources_gone: true,
         is_lean: true,
         dirty: BTreeSet::new(),
+        left_out: None,
     }
 }
 

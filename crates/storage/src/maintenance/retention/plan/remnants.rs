@@ -60,7 +60,8 @@ pub(crate) fn remnants(input: &RetentionInput<'_>) -> (Vec<RemnantPlan>, Vec<Kep
     }
     for (target, mut sources) in windows {
         sources.sort_unstable_by_key(|bucket| (bucket.start, bucket.size));
-        if let Some(reason) = input.reason_to_keep(raw, target, &sources, this_hour_ms) {
+        let reason = input.reason_to_keep(raw, target, &sources, this_hour_ms);
+        if let Some(reason) = reason.or_else(|| input.lacking_above(raw, &sources)) {
             kept_back.push(KeptBack {
                 resolution: Resolution::RAW,
                 bucket: sources[0],

@@ -13,6 +13,7 @@ use crate::buckets::ladder;
 use crate::buckets::levels::RolledBucket;
 use crate::read::levels::{self, LevelPlan};
 
+mod left_out;
 mod remnants;
 
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -119,6 +120,7 @@ impl World {
     }
 
     fn input(&mut self) -> RetentionInput<'_> {
+        self.listed.set_policy(Some(&self.policy));
         self.rules = rules(&self.policy, &self.listed);
         RetentionInput {
             rules: &self.rules,
@@ -141,6 +143,13 @@ impl World {
     fn outlives(&self, series: usize) -> bool {
         let class = self.policy.class_of(&labels(series));
         self.policy.outlives(class, RAW)
+    }
+
+    /// Whether a level gets a series.
+    fn reaches(&self, series: usize, resolution: Resolution) -> bool {
+        let class = self.policy.class_of(&labels(series));
+        let is_named = self.policy.level(resolution).is_some();
+        !is_named || self.policy.reaches(class, resolution)
     }
 
     /// As ingest does.
@@ -236,7 +245,8 @@ impl World {
         let mut content = BTreeSet::new();
         for source in &plan.sources {
             let samples = self.content[source].iter();
-            content.extend(samples.filter(|sample| target.contains(sample.0 * HOUR_MS)));
+            let within = samples.filter(|sample| target.contains(sample.0 * HOUR_MS));
+            content.extend(within.filter(|s| self.reaches(series_of(s), plan.resolution)));
         }
         let source = self
             .listed
@@ -249,6 +259,7 @@ impl World {
             sources_gone: false,
             is_lean: plan.lean,
             dirty: BTreeSet::new(),
+            left_out: Some(self.listed.made_without(plan.resolution, &plan.sources)),
         };
         self.listed.insert_rolled(target, facts);
         self.content.insert(target, content);
@@ -258,7 +269,17 @@ impl World {
     fn merge(&mut self, plan: &MergePlan) {
         let content = self.take(&plan.overlays);
         for target in &plan.targets {
+            let resolution = self.listed.facts(*target).unwrap().resolution;
+            let has_place = |sample: &&Sample| {
+                let series = series_of(sample);
+                let time_ms = sample.0 * HOUR_MS;
+                let mut remnants = plan.remnants.iter().filter(|r| r.contains(time_ms));
+                let has_remnant = remnants.any(|remnant| self.has_series(*remnant, series));
+                let is_kept_raw = !has_remnant && self.outlives(series);
+                self.has_series(*target, series) || self.reaches(series, resolution) || is_kept_raw
+            };
             let within = content.iter().filter(|s| target.contains(s.0 * HOUR_MS));
+            let within: Vec<Sample> = within.filter(has_place).copied().collect();
             self.content.get_mut(target).unwrap().extend(within);
         }
         for remnant in &plan.remnants {
@@ -406,6 +427,7 @@ impl World {
     /// Every sample that the policy keeps is seen once by every query, and nothing that was deleted
     /// is. What it keeps as it came is seen as it came.
     fn check(&mut self) {
+        self.listed.set_policy(Some(&self.policy));
         let kept_since = self.kept_since();
         for gone in self.listed.gone() {
             let raw = list::in_range(self.listed.raw(), gone.start_ms(), gone.end_ms() - 1);

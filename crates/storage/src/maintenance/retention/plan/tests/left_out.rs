@@ -1,0 +1,192 @@
+//! Series that levels leave out, under policies that come and go.
+
+use super::*;
+
+const NOT_KEPT: Retention = Retention::NOT_KEPT;
+
+/// Raw samples of some series are kept as those of others are, and no windows.
+fn raw_alone(policy: &RetentionPolicy, series: &str) -> RetentionPolicy {
+    let levels = policy.levels().iter().skip(1);
+    let retain: Vec<_> = levels.map(|level| (level.resolution, NOT_KEPT)).collect();
+    with_override(policy, series, &retain)
+}
+
+/// The same, and they are kept for longer.
+fn raw_for_longer(policy: &RetentionPolicy, series: &str) -> RetentionPolicy {
+    let levels = policy.levels().iter().map(|level| match level.resolution {
+        RAW => (RAW, Retention::For(35 * DAY_MS)),
+        resolution => (resolution, NOT_KEPT),
+    });
+    let retain: Vec<_> = levels.collect();
+    with_override(policy, series, &retain)
+}
+
+/// All series, now and then, for so many hours; then nothing for as long as windows wait.
+fn written(policy: RetentionPolicy, hours: i64) -> World {
+    let mut world = World::new(policy);
+    for hour in (0..hours).step_by(20) {
+        world.now_ms = (hour + 1) * HOUR_MS;
+        for _ in 0..SERIES {
+            world.flush(hour);
+        }
+    }
+    world.now_ms = (hours + 3) * HOUR_MS;
+    world.written_ms.clear();
+    world
+}
+
+fn series_in(world: &World, bucket: Bucket) -> BTreeSet<usize> {
+    world.content[&bucket].iter().map(series_of).collect()
+}
+
+#[test]
+fn what_was_left_out_is_rolled_up_before_it_is_culled() {
+    let three = three_levels([6, 40, 60]);
+    let mut world = written(raw_alone(&three, "0"), 128);
+    world.maintain(99);
+    let (five, hourly) = (bucket(6, 0), bucket(8, 0));
+    assert_eq!(series_in(&world, five), BTreeSet::from([1, 2, 3]));
+    assert_eq!(outdated(&world.input()), []);
+    world.policy = three.clone();
+    world.check();
+    let all: Vec<Bucket> = world
+        .listed
+        .all_rolled()
+        .map(|(bucket, _)| bucket)
+        .collect();
+    assert_eq!(outdated(&world.input()), all, "all of them lack series");
+    // Nothing goes before they are made again.
+    world.now_ms = 30 * DAY_MS;
+    let (plans, kept_back) = culls(&world.input());
+    assert_eq!(plans, []);
+    assert_eq!(kept_back[0].reason, "its windows are out of date");
+    world.maintain(99);
+    world.maintain(99);
+    assert!(world.listed.raw().is_empty());
+    for bucket in [five, hourly] {
+        assert_eq!(series_in(&world, bucket), BTreeSet::from([0, 1, 2, 3]));
+        assert!(world.listed.facts(bucket).unwrap().sources_gone);
+    }
+    // And back: what is there is not made again.
+    world.policy = raw_alone(&three, "0");
+    world.check();
+    assert_eq!(outdated(&world.input()), []);
+}
+
+#[test]
+fn other_overrides_are_no_reason_to_make_windows_again() {
+    let three = three_levels([6, 40, 60]);
+    let mut world = written(raw_alone(&three, "0"), 128);
+    world.maintain(99);
+    let long = [(HOURLY, Retention::Forever)];
+    world.policy = with_override(&raw_alone(&raw_alone(&three, "0"), "2"), "3", &long);
+    assert_eq!(outdated(&world.input()), []);
+    // One that keeps some of the series which were left out is.
+    world.policy = raw_alone(&with_override(&three, "0", &long), "0");
+    assert!(!outdated(&world.input()).is_empty());
+}
+
+#[test]
+fn a_finer_level_stays_where_the_coarser_one_cannot_be_made_again() {
+    let three = three_levels([6, 40, 60]);
+    let mut world = written(with_override(&three, "0", &[(HOURLY, NOT_KEPT)]), 128);
+    world.now_ms = 20 * DAY_MS;
+    world.maintain(99);
+    assert!(world.listed.raw().is_empty());
+    let (five, hourly) = (bucket(6, 0), bucket(8, 0));
+    assert_eq!(series_in(&world, five), BTreeSet::from([0, 1, 2, 3]));
+    assert_eq!(series_in(&world, hourly), BTreeSet::from([1, 2, 3]));
+    world.policy = three;
+    world.check();
+    assert_eq!(
+        outdated(&world.input()),
+        [],
+        "the windows of an hour are full"
+    );
+    world.now_ms = 50 * DAY_MS;
+    let (plans, kept_back) = culls(&world.input());
+    assert_eq!(plans, []);
+    assert_eq!(kept_back[0].bucket, five);
+    assert_eq!(kept_back[0].reason, "its windows lack series that it has");
+    world.maintain(99);
+    world.now_ms = 70 * DAY_MS;
+    world.maintain(99);
+    assert_eq!(world.listed.all().count(), 0);
+}
+
+#[test]
+fn a_remnant_stays_where_windows_lack_its_series() {
+    let three = three_levels([6, 40, 60]);
+    let mut world = written(raw_for_longer(&three, "0"), 600);
+    world.maintain(99);
+    world.now_ms = 33 * DAY_MS;
+    world.maintain(99);
+    let remnant = bucket(10, 0);
+    assert!(world.listed.contains(remnant));
+    let mut same = world.clone();
+    same.now_ms = (512 + 35 * 24) * HOUR_MS;
+    same.maintain(99);
+    assert!(!same.listed.contains(remnant), "as the policy says");
+    world.policy = three;
+    world.check();
+    world.maintain(99);
+    world.now_ms = (512 + 59 * 24) * HOUR_MS;
+    world.maintain(99);
+    assert!(world.listed.contains(remnant), "it is all there is of them");
+    world.now_ms = (512 + 60 * 24) * HOUR_MS;
+    world.maintain(99);
+    assert!(!world.listed.contains(remnant));
+}
+
+/// Windows whose own level has gone for a moment, because it is made again, when the policy does
+/// not want it any more.
+#[test]
+fn windows_without_their_sources_say_so_when_the_finer_ones_go() {
+    let full = ColumnSet::Full;
+    let levels = [(RAW, 6, full), (FIVE, 40, full), (HOURLY, 60, full)];
+    let mut world = written(raw_alone(&policy(&levels), "0"), 128);
+    world.maintain(99);
+    let hourly = bucket(8, 0);
+    assert_eq!(world.listed.facts(hourly).unwrap().source, FIVE);
+    world.policy = with_override(&policy(&levels), "0", &[(HOURLY, NOT_KEPT)]);
+    let fives: Vec<Bucket> = world.listed.level(FIVE).unwrap().iter().copied().collect();
+    assert_eq!(outdated(&world.input()), fives);
+    world.take(&fives[1..2]);
+    world.policy = policy(&[(RAW, 6, full), (HOURLY, 60, full)]);
+    world.policy = with_override(&world.policy.clone(), "0", &[(HOURLY, NOT_KEPT)]);
+    world.now_ms = 30 * DAY_MS;
+    world.maintain(99);
+    assert!(world.listed.raw().is_empty());
+    let facts = world.listed.facts(hourly).unwrap();
+    assert!(facts.sources_gone, "nobody makes it of the rest: {facts:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever policies leave out, and for however long, what is kept is seen.
+    #[test]
+    fn nothing_that_was_left_out_is_lost(steps in prop::collection::vec(step(), 1..120)) {
+        let three = three_levels([6, 40, 60]);
+        let full = ColumnSet::Full;
+        let all_full = policy(&[(RAW, 6, full), (FIVE, 20, full), (HOURLY, 60, full)]);
+        let two = policy(&[(RAW, 6, full), (HOURLY, 60, full)]);
+        let not_hourly = [(HOURLY, NOT_KEPT)];
+        let policies = [
+            three.clone(),
+            raw_alone(&three, "0|1"),
+            raw_for_longer(&with_override(&all_full, "1", &not_hourly), "0|1|2"),
+            with_override(&all_full, "0|3", &not_hourly),
+            raw_for_longer(&with_override(&two, "3", &not_hourly), "0"),
+        ];
+        let mut world = World::new(merging(&policies[1]));
+        world.now_ms = 2500 * HOUR_MS;
+        for step in steps {
+            let step = match step {
+                Step::Wait(hours) => Step::Wait(3 * hours),
+                step => step,
+            };
+            world.apply(step, &policies);
+        }
+    }
+}
