@@ -1,7 +1,8 @@
 //! Columns of attributes: values of one path in the type that was declared.
 //!
-//! A value of another type, or text that is too long, is absent from the column; the column is then
-//! called incomplete, and nothing is left out because of it. All attributes are in the JSON column.
+//! A value of another type is absent from the column, and long text is cut in files; the column is
+//! then called incomplete, and nothing is left out because of it. All attributes are in the JSON
+//! column.
 
 use std::sync::Arc;
 
@@ -13,8 +14,17 @@ use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use arrow::datatypes::{DataType, Field};
 use icecore_events::{Scalar, Value};
 
-/// Longer text is not in columns: nobody asks for all of it.
-const TEXT_LIMIT: usize = 4_096;
+/// Characters of text in the column of a file. Statistics, dictionaries and pages are made for what
+/// is compared, and nobody compares more.
+pub const TEXT_LIMIT: usize = 4_096;
+
+/// How much of a text a column has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Texts {
+    Whole,
+    /// Its first [`TEXT_LIMIT`] characters.
+    Cut,
+}
 
 /// Up to here every integer is a double.
 const INTEGER_LIMIT: i64 = 1 << 53;
@@ -22,9 +32,20 @@ const INTEGER_LIMIT: i64 = 1 << 53;
 /// The values of an attribute in a column, and whether the column has all of them.
 pub(crate) fn attribute_values<'a>(
     data_type: &DataType,
+    texts: Texts,
     values: impl Iterator<Item = Option<&'a Value<'a>>>,
 ) -> Option<(ArrayRef, bool)> {
     let mut complete = true;
+    let mut is_cut = false;
+    let mut text = |scalar: &'a Scalar<'a>| {
+        let whole = text(scalar)?;
+        let shown = match texts {
+            Texts::Whole => whole,
+            Texts::Cut => cut(whole),
+        };
+        is_cut |= shown.len() < whole.len();
+        Some(shown)
+    };
     macro_rules! column {
         ($builder:expr, $convert:expr) => {{
             let mut builder = $builder;
@@ -45,7 +66,7 @@ pub(crate) fn attribute_values<'a>(
             let mut builder = ListBuilder::new($builder).with_field(field);
             for value in values {
                 let converted = match value {
-                    Some(Value::List(list)) => list.iter().map($convert).collect(),
+                    Some(Value::List(list)) => list.iter().map(&mut $convert).collect(),
                     _ => None::<Vec<_>>,
                 };
                 complete &= converted.is_some() || matches!(value, None | Some(Value::Null));
@@ -74,14 +95,23 @@ pub(crate) fn attribute_values<'a>(
         },
         _ => return None,
     };
-    Some((array, complete))
+    Some((array, complete && !is_cut))
 }
 
 fn text<'a>(scalar: &'a Scalar<'_>) -> Option<&'a str> {
     match scalar {
-        Scalar::Text(text) if text.len() <= TEXT_LIMIT => Some(text),
+        Scalar::Text(text) => Some(text),
         _ => None,
     }
+}
+
+fn cut(text: &str) -> &str {
+    // A character is a byte at least.
+    if text.len() <= TEXT_LIMIT {
+        return text;
+    }
+    let end = text.char_indices().nth(TEXT_LIMIT);
+    end.map_or(text, |(end, _)| &text[..end])
 }
 
 fn integer(scalar: &Scalar<'_>) -> Option<i64> {

@@ -6,9 +6,10 @@ use arrow::error::ArrowError;
 use icecore_events::{FileBytes, FileScan};
 use icecore_model::StoreError;
 
-use crate::attribute_values::attribute_values;
+use crate::attribute_values::{Texts, attribute_values};
 use crate::attributes_json;
 use crate::columns::{self, attribute_of};
+use crate::footer::Footer;
 use crate::scan::RowScan;
 
 /// Reads columns of a file. All events of the range of time are there, and those that the
@@ -21,8 +22,8 @@ pub struct ColumnBatches {
 
 impl ColumnBatches {
     /// Begins to read the columns of `schema`, which are some of those that
-    /// [`crate::event_schema`] has. Attributes that had no column when the file was written are
-    /// taken from the JSON of all attributes.
+    /// [`crate::event_schema`] has. Attributes that had no column when the file was written, or
+    /// whose column does not have all of them, are taken from the JSON of all attributes.
     pub async fn open(
         file: FileBytes,
         scan: FileScan,
@@ -34,7 +35,7 @@ impl ColumnBatches {
         for field in schema.fields() {
             let stored = has.index_of(field.name());
             let position = match stored {
-                Ok(at) if has.field(at).data_type() == field.data_type() => at,
+                Ok(at) if is_whole(&rows.footer, field) => at,
                 _ => has.index_of(columns::ATTRIBUTES).map_err(in_arrow)?,
             };
             if !positions.contains(&position) {
@@ -64,7 +65,7 @@ impl ColumnBatches {
         };
         let columns: Result<Vec<ArrayRef>, ArrowError> = (self.schema.fields().iter())
             .map(|field| match batch.column_by_name(field.name()) {
-                Some(array) if array.data_type() == field.data_type() => Ok(array.clone()),
+                Some(array) if is_whole(&self.rows.footer, field) => Ok(array.clone()),
                 _ => from_attributes(field, &batch),
             })
             .collect();
@@ -72,7 +73,14 @@ impl ColumnBatches {
     }
 }
 
-/// A column that the file does not have, made of all attributes.
+/// Whether a file has all values of a column.
+fn is_whole(footer: &Footer, field: &Field) -> bool {
+    let stored = footer.metadata.schema().field_with_name(field.name());
+    let has_type = stored.is_ok_and(|stored| stored.data_type() == field.data_type());
+    has_type && footer.is_complete(field.name())
+}
+
+/// A column that the file does not have, or not all of, made of all attributes.
 fn from_attributes(field: &Field, batch: &RecordBatch) -> Result<ArrayRef, ArrowError> {
     let lacking = || ArrowError::SchemaError(format!("events have no column {field}"));
     let path = attribute_of(field.name()).ok_or_else(lacking)?;
@@ -86,7 +94,7 @@ fn from_attributes(field: &Field, batch: &RecordBatch) -> Result<ArrayRef, Arrow
     let attributes: Result<Vec<_>, _> = attributes.collect();
     let attributes = attributes.map_err(|error| ArrowError::JsonError(error.reason.into()))?;
     let values = attributes.iter().map(|attributes| attributes.get(path));
-    let column = attribute_values(field.data_type(), values);
+    let column = attribute_values(field.data_type(), Texts::Whole, values);
     column.map(|(array, _)| array).ok_or_else(lacking)
 }
 

@@ -23,9 +23,12 @@ mod scan;
 mod to_columns;
 mod write;
 
-use icecore_events::{Field, FileBytes, FileFormat, FileRows, FileScan, StoredEvent};
+use icecore_events::{
+    Field, FileBytes, FileFormat, FileRows, FileScan, FileSize, FileWriter, StoredEvent,
+};
 use icecore_model::{BoxFuture, StoreError};
 
+pub use attribute_values::TEXT_LIMIT;
 pub use batches::ColumnBatches;
 pub use columns::{attribute_column, attribute_of, event_schema};
 pub use to_columns::events_to_batch;
@@ -39,8 +42,8 @@ impl FileFormat for Parquet {
         "parquet"
     }
 
-    fn encode(&self, indexed: &[Field], events: &[StoredEvent<'_>]) -> Result<Vec<u8>, StoreError> {
-        write::encode(indexed, events)
+    fn begin(&self, indexed: &[Field], size: FileSize) -> Result<Box<dyn FileWriter>, StoreError> {
+        Ok(Box::new(write::ParquetWriter::new(indexed, size)?))
     }
 
     fn open<'a>(

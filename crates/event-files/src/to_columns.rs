@@ -11,21 +11,23 @@ use arrow::error::ArrowError;
 use icecore_events::json_text::attributes_text;
 use icecore_events::{EventKind, StoredEvent};
 
-use crate::attribute_values::attribute_values;
+use crate::attribute_values::{Texts, attribute_values};
 use crate::columns::{self, attribute_of};
 use crate::id_text::{hex, uuid};
 
-/// The columns of `schema`, which are some of those that [`crate::event_schema`] has.
+/// The columns of `schema`, which are some of those that [`crate::event_schema`] has, with whole
+/// texts.
 pub fn events_to_batch(
     schema: &SchemaRef,
     events: &[&StoredEvent<'_>],
 ) -> Result<RecordBatch, ArrowError> {
-    to_columns(schema, events).map(|(batch, _)| batch)
+    to_columns(schema, Texts::Whole, events).map(|(batch, _)| batch)
 }
 
 /// The same, with the positions of columns that do not have all values.
 pub(crate) fn to_columns(
     schema: &SchemaRef,
+    texts: Texts,
     events: &[&StoredEvent<'_>],
 ) -> Result<(RecordBatch, Vec<usize>), ArrowError> {
     let mut incomplete = Vec::new();
@@ -36,7 +38,7 @@ pub(crate) fn to_columns(
             None => base_column(field, events).ok_or_else(unknown)?,
             Some(path) => {
                 let values = events.iter().map(|event| event.attributes.get(path));
-                let column = attribute_values(field.data_type(), values);
+                let column = attribute_values(field.data_type(), texts, values);
                 let (array, complete) = column.ok_or_else(unknown)?;
                 if !complete {
                     incomplete.push(at);

@@ -1,6 +1,7 @@
 //! Events to the bytes of a file.
 
-use icecore_events::{Field, StoredEvent};
+use arrow::datatypes::SchemaRef;
+use icecore_events::{Field, FileSize, FileWriter, StoredEvent};
 use icecore_model::StoreError;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -9,6 +10,7 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
+use crate::attribute_values::Texts;
 use crate::columns::{self, event_schema};
 use crate::to_columns::to_columns;
 
@@ -34,35 +36,62 @@ pub(crate) const INCOMPLETE_KEY: &str = "icecore.incomplete";
 pub(crate) const VERSION_KEY: &str = "icecore.events";
 pub(crate) const VERSION: &str = "1";
 
-pub(crate) fn encode(indexed: &[Field], events: &[StoredEvent<'_>]) -> Result<Vec<u8>, StoreError> {
-    let mut rows: Vec<&StoredEvent<'_>> = events.iter().collect();
-    let place = |event: &&StoredEvent<'_>| (event.started_ns, event.id);
-    // Usually they are: a stable sort finds that out in one pass.
-    rows.sort_by_key(place);
-    write(indexed, &rows).map_err(|error| StoreError(format!("events as Parquet: {error}")))
+/// A file in the making. What of it is encoded is in memory, and the group that is being filled.
+pub(crate) struct ParquetWriter {
+    writer: ArrowWriter<Vec<u8>>,
+    schema: SchemaRef,
+    /// For each column, whether it lacks values.
+    incomplete: Vec<bool>,
 }
 
-fn write(indexed: &[Field], rows: &[&StoredEvent<'_>]) -> Result<Vec<u8>, ParquetError> {
-    let schema = event_schema(indexed);
-    let sorted_by = [columns::STARTED_AT, columns::EVENT_ID]
-        .iter()
-        .filter_map(|name| schema.index_of(name).ok());
-    let properties = properties(sorted_by, rows.len())?;
-    let mut writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties))?;
-    let mut incomplete = vec![false; schema.fields().len()];
-    for chunk in rows.chunks(BATCH_ROWS) {
-        let (batch, lacking) = to_columns(&schema, chunk)?;
-        lacking.into_iter().for_each(|at| incomplete[at] = true);
-        writer.write(&batch)?;
+impl ParquetWriter {
+    pub(crate) fn new(indexed: &[Field], size: FileSize) -> Result<Self, StoreError> {
+        let schema = event_schema(indexed);
+        let sorted_by = [columns::STARTED_AT, columns::EVENT_ID]
+            .iter()
+            .filter_map(|name| schema.index_of(name).ok());
+        let properties = properties(sorted_by, size.events).map_err(as_parquet)?;
+        let content = Vec::with_capacity(size.bytes);
+        let writer = ArrowWriter::try_new(content, schema.clone(), Some(properties));
+        Ok(Self {
+            writer: writer.map_err(as_parquet)?,
+            incomplete: vec![false; schema.fields().len()],
+            schema,
+        })
     }
-    // One name on each line: paths of attributes have no line breaks.
-    let names = schema.fields().iter().zip(incomplete);
-    let names = names.filter(|(_, incomplete)| *incomplete);
-    let names: Vec<&str> = names.map(|(field, _)| field.name().as_str()).collect();
-    let names = names.join("\n");
-    writer.append_key_value_metadata(KeyValue::new(INCOMPLETE_KEY.into(), Some(names)));
-    writer.append_key_value_metadata(KeyValue::new(VERSION_KEY.into(), Some(VERSION.into())));
-    writer.into_inner()
+
+    fn write(&mut self, rows: &[&StoredEvent<'_>]) -> Result<(), ParquetError> {
+        for chunk in rows.chunks(BATCH_ROWS) {
+            let (batch, lacking) = to_columns(&self.schema, Texts::Cut, chunk)?;
+            lacking
+                .into_iter()
+                .for_each(|at| self.incomplete[at] = true);
+            self.writer.write(&batch)?;
+        }
+        Ok(())
+    }
+}
+
+impl FileWriter for ParquetWriter {
+    fn push(&mut self, events: &[&StoredEvent<'_>]) -> Result<(), StoreError> {
+        self.write(events).map_err(as_parquet)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Vec<u8>, StoreError> {
+        let mut writer = self.writer;
+        // One name on each line: paths of attributes have no line breaks.
+        let names = self.schema.fields().iter().zip(self.incomplete);
+        let names = names.filter(|(_, incomplete)| *incomplete);
+        let names: Vec<&str> = names.map(|(field, _)| field.name().as_str()).collect();
+        let names = names.join("\n");
+        writer.append_key_value_metadata(KeyValue::new(INCOMPLETE_KEY.into(), Some(names)));
+        writer.append_key_value_metadata(KeyValue::new(VERSION_KEY.into(), Some(VERSION.into())));
+        writer.into_inner().map_err(as_parquet)
+    }
+}
+
+fn as_parquet(error: ParquetError) -> StoreError {
+    StoreError(format!("events as Parquet: {error}"))
 }
 
 fn properties(

@@ -19,9 +19,23 @@ pub trait FileFormat: Send + Sync {
     /// The ending of file names.
     fn extension(&self) -> &'static str;
 
-    /// The bytes of a file with a typed column for each of the indexed attributes. CPU work: not to
-    /// be called on an async worker.
-    fn encode(&self, indexed: &[Field], events: &[StoredEvent<'_>]) -> Result<Vec<u8>, StoreError>;
+    /// Begins a file with a typed column for each of the indexed attributes.
+    fn begin(&self, indexed: &[Field], size: FileSize) -> Result<Box<dyn FileWriter>, StoreError>;
+
+    /// The bytes of a file of events that come in any order. CPU work: not to be called on an async
+    /// worker.
+    fn encode(&self, indexed: &[Field], events: &[StoredEvent<'_>]) -> Result<Vec<u8>, StoreError> {
+        let mut rows: Vec<&StoredEvent<'_>> = events.iter().collect();
+        // Usually they are sorted: a stable sort finds that out in one pass.
+        rows.sort_by_key(|event| (event.started_ns, event.id));
+        let size = FileSize {
+            events: rows.len(),
+            bytes: 0,
+        };
+        let mut writer = self.begin(indexed, size)?;
+        writer.push(&rows)?;
+        writer.finish()
+    }
 
     /// Begins to read a file.
     fn open<'a>(
@@ -29,6 +43,23 @@ pub trait FileFormat: Send + Sync {
         file: FileBytes,
         scan: FileScan,
     ) -> BoxFuture<'a, Result<Box<dyn FileRows>, StoreError>>;
+}
+
+/// About how large a file is going to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileSize {
+    pub events: usize,
+    /// 0 if nothing is known.
+    pub bytes: usize,
+}
+
+/// A file in the making.
+pub trait FileWriter: Send {
+    /// Adds events, sorted and behind those that are there. CPU work.
+    fn push(&mut self, events: &[&StoredEvent<'_>]) -> Result<(), StoreError>;
+
+    /// The bytes of the file. CPU work.
+    fn finish(self: Box<Self>) -> Result<Vec<u8>, StoreError>;
 }
 
 /// The bytes of one file, read piece by piece.

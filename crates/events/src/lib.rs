@@ -38,7 +38,7 @@ pub use engine::{
 };
 pub use envelope::{BatchItem, Envelope, EventBody, NestedEvent, parse_batch, parse_envelope};
 pub use event_id::{EventIdSource, event_id_text, nested_event_id, parse_event_id};
-pub use files::{FileBytes, FileFormat, FileRows, FileScan, ReadBytes};
+pub use files::{FileBytes, FileFormat, FileRows, FileScan, FileSize, FileWriter, ReadBytes};
 pub use mask::MaskingKey;
 pub use prepare::{
     PrepareContext, Prepared, PreparedEvent, PreparedFamily, UnconfiguredEvent, UnconfiguredReason,

@@ -23,6 +23,7 @@ use std::time::Duration;
 use icecore_model::event::EventId;
 
 use crate::dimension::DimensionHasher;
+use crate::envelope::Inherited;
 use crate::mask::{MaskingKey, mask, mask_kept};
 use crate::outcome::{duration, error, is_lifecycle, outcome, text_of};
 use crate::validate::{check_attributes, check_retention, duration_ns};
@@ -83,6 +84,19 @@ pub struct UnconfiguredEvent<'a> {
     pub started_ns: i64,
     /// The JSON that it was read from, not masked; empty if it came in another way.
     pub text: Cow<'a, str>,
+    /// Of a nested event: what it has from its parent.
+    pub(crate) nested_in: Option<NestedIn<'a>>,
+}
+
+/// What an event that cannot be stored yet has from the one that it was nested in.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NestedIn<'a> {
+    pub(crate) inherited: Inherited,
+    pub(crate) trace_id: Option<[u8; 16]>,
+    pub(crate) span_id: Option<[u8; 8]>,
+    pub(crate) parent_span_id: Option<[u8; 8]>,
+    pub(crate) correlation_id: Option<Cow<'a, str>>,
+    pub(crate) synthetic: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +146,7 @@ pub fn prepare<'a>(
                 id,
                 started_ns: envelope.started_ns,
                 text: envelope.body.text.clone(),
+                nested_in: None,
             },
             envelope: Box::new(envelope),
         });
@@ -185,21 +200,23 @@ impl<'a> Preparation<'a, '_> {
         mask_kept(&event_type.masking, key, resource, body)?;
         let rest = rest::of_envelope(&envelope);
         let body = envelope.body;
+        let inherited = envelope.inherited;
+        let inherited_end = inherited.and_then(|inherited| inherited.ended_ns);
+        let own_end = envelope.ended_ns;
         let mut frame = Frame {
             service: envelope.service,
             event_type: envelope.event_type,
             id,
-            parent: None,
+            parent: inherited.map(|inherited| inherited.parent),
             started_ns: envelope.started_ns,
-            ended_ns: envelope.ended_ns,
-            duration_ns: None,
+            ended_ns: own_end.or(inherited_end),
+            duration_ns: inherited.and_then(|inherited| inherited.duration_ns),
             trace_id: envelope.trace_id,
             span_id: envelope.span_id,
             parent_span_id: envelope.parent_span_id,
             correlation_id: envelope.correlation_id,
             synthetic: envelope.synthetic,
         };
-        let own_end = frame.ended_ns;
         frame.duration_ns = self.store(&frame, own_end, body, rest, event_type)?;
         self.nested(&frame, nested)
     }

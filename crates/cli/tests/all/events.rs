@@ -1,10 +1,12 @@
 //! Events as services and people meet them: published over HTTP, counted in five windows, found by
 //! search, SQL, PromQL and in files that other programs read; also after crashes.
 
+mod commands;
 mod crash;
 mod flow;
 mod others;
 mod shards;
+mod tutorial;
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use icecore_event_files::{ColumnBatches, Parquet, event_schema};
+use arrow::array::AsArray as _;
+use bytes::Bytes;
+use icecore_event_files::{ColumnBatches, Parquet, TEXT_LIMIT, event_schema};
 use icecore_events::query::{Clause, Condition, Operand, Operator, Subject};
-use icecore_events::{FieldType, FileFormat, FileScan, Scalar, StoredEvent};
+use icecore_events::{Attributes, FieldType, FileFormat, FileScan, Scalar, StoredEvent, Value};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 
 use crate::events::{START_NS, event, everything, field, file_of, in_memory, indexed, read};
@@ -200,4 +203,68 @@ async fn columns_of_a_file() {
         rows += batch.num_rows();
     }
     assert_eq!(rows, 15_000);
+}
+
+/// In files long text is cut, which is what other programs see; whoever asks us finds all of it.
+#[tokio::test]
+async fn long_texts_are_cut_in_files_and_whole_in_answers() {
+    let long = |end: &str| format!("{}{end}", "ü".repeat(TEXT_LIMIT));
+    let with_text = |n: u64, text: String| {
+        let mut event = event(n);
+        let leaves = vec![
+            (
+                "customer.id".into(),
+                Value::Scalar(Scalar::Text(text.clone().into())),
+            ),
+            ("tags".into(), Value::List(vec![Scalar::Text(text.into())])),
+        ];
+        event.attributes = Attributes::from_leaves(leaves).unwrap();
+        event
+    };
+    let events = [
+        with_text(0, long("")),
+        with_text(1, long("a")),
+        with_text(2, long("b")),
+    ];
+    let content = file_of(&events);
+    let shown = {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(content.clone()));
+        let batch = reader.unwrap().build().unwrap().next().unwrap().unwrap();
+        let texts = batch.column_by_name("attr.customer.id").unwrap();
+        let texts = texts.as_string::<i32>().iter();
+        texts
+            .map(|text| text.unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(shown, [long(""), long(""), long("")]);
+    let file = in_memory(content).file;
+    for (text, expected) in [(long("b"), 2..3), (long(""), 0..1), ("none".into(), 0..0)] {
+        for path in ["customer.id", "tags"] {
+            let operand = Operand::One(Scalar::Text(text.clone().into()));
+            let condition = clause(attribute(path), Operator::Equal, operand);
+            let scan = FileScan {
+                condition: Some(Arc::new(condition.clone())),
+                ..everything()
+            };
+            let mut found = read(file.clone(), scan).await.unwrap();
+            found.retain(|event| condition.holds(event));
+            assert_eq!(found, events[expected.clone()], "{path}");
+        }
+    }
+    let schema = event_schema(&indexed());
+    let wanted = ["attr.customer.id", "attr.tags", "started_at"];
+    let positions: Vec<usize> = wanted
+        .iter()
+        .map(|name| schema.index_of(name).unwrap())
+        .collect();
+    let schema = Arc::new(schema.project(&positions).unwrap());
+    let opened = ColumnBatches::open(file, everything(), schema.clone()).await;
+    let batch = opened.unwrap().next_batch().await.unwrap().unwrap();
+    let rows: Vec<&StoredEvent<'static>> = events.iter().collect();
+    assert_eq!(
+        batch,
+        icecore_event_files::events_to_batch(&schema, &rows).unwrap()
+    );
+    let texts = batch.column(0).as_string::<i32>();
+    assert_eq!(texts.value(2), long("b"));
 }

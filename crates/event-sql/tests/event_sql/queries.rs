@@ -2,7 +2,7 @@
 
 use arrow::ipc::reader::StreamReader;
 use icecore_event_sql::SqlLimits;
-use icecore_events::StoredEvent;
+use icecore_events::{Attributes, Scalar, StoredEvent, Value};
 use serde_json::{Value as Json, json};
 
 use crate::events::{answer, event, rows, rows_of, view};
@@ -37,6 +37,34 @@ async fn each_event_is_seen_once() {
         json!([[100]]),
     )
     .await;
+}
+
+/// Whether an event is in a file or not yet, and however long the text is.
+#[tokio::test]
+async fn long_texts_are_compared_as_a_whole() {
+    let long = |end: &str| format!("{}{end}", "x".repeat(5_000));
+    let with_text = |n: u32, text: String| {
+        let mut event = event(n);
+        let leaves = vec![(
+            "order.channel".into(),
+            Value::Scalar(Scalar::Text(text.into())),
+        )];
+        event.attributes = Attributes::from_leaves(leaves).unwrap();
+        event
+    };
+    let mut view = view();
+    view.rows
+        .push_file(vec![with_text(200, long("a")), with_text(201, long("b"))]);
+    view.rows.push_tail(vec![with_text(202, long("b"))]);
+    let query = format!(
+        r#"SELECT event_id, length("attr.order.channel") FROM shop."order.placed"
+           WHERE started_at >= '2026-11-09T00:00:00Z' AND "attr.order.channel" = '{}'
+           ORDER BY started_at"#,
+        long("b")
+    );
+    let found = rows_of(view, &query).await.unwrap();
+    let lengths: Vec<_> = found.iter().map(|row| row[1].clone()).collect();
+    assert_eq!(lengths, [json!(5_001), json!(5_001)]);
 }
 
 #[tokio::test]

@@ -158,7 +158,7 @@ fn add_to(
     window: EventWindow,
 ) {
     match sums.get_mut(&key) {
-        Some(Cell::Histogram(sum)) if window != EventWindow::Minute => {
+        Some(Cell::Histogram(sum)) if window != EXEMPLAR_WINDOW => {
             if let Cell::Histogram(cell) = cell {
                 let exemplars = std::mem::take(&mut sum.exemplars);
                 sum.merge(cell).unwrap_or_default();
@@ -172,18 +172,19 @@ fn add_to(
     }
 }
 
-/// Exemplars are kept in cells of a minute alone: finer ones would repeat them, and coarser ones
-/// would have a single one for hours.
-fn as_stored(cell: &Cell, window: EventWindow) -> Cell {
+/// The window whose cells keep exemplars: finer ones would repeat them, and coarser ones would have
+/// a single one for hours. Every metric has it.
+pub(crate) const EXEMPLAR_WINDOW: EventWindow = EventWindow::Minute;
+
+/// A cell as a window keeps it.
+pub(crate) fn as_stored(cell: &Cell, window: EventWindow) -> Cell {
     match cell {
-        Cell::Histogram(histogram) if window != EventWindow::Minute => {
-            Cell::Histogram(HistogramCell {
-                exemplars: Vec::new(),
-                counts: histogram.counts.clone(),
-                sketch: histogram.sketch.clone(),
-                ..*histogram
-            })
-        }
+        Cell::Histogram(histogram) if window != EXEMPLAR_WINDOW => Cell::Histogram(HistogramCell {
+            exemplars: Vec::new(),
+            counts: histogram.counts.clone(),
+            sketch: histogram.sketch.clone(),
+            ..*histogram
+        }),
         cell => cell.clone(),
     }
 }

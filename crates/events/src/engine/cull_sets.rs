@@ -77,7 +77,8 @@ impl Engine {
         keys: Range<Vec<u8>>,
         is_due: impl Fn(&CatalogRecord) -> bool,
     ) -> Result<usize, StoreError> {
-        let flusher = self.flusher.lock().await;
+        let flusher = self.undecided.or(self.flusher.lock()).await;
+        let flusher = flusher.map_err(|problem| StoreError(problem.detail))?;
         // A flush that may have been written may have put one of them. There will be other days.
         if flusher.is_uncertain {
             return Ok(0);

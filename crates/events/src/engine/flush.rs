@@ -44,9 +44,40 @@ pub(super) struct Flusher {
 impl Engine {
     /// Closes the open generation and flushes everything. Returns the mark.
     pub(super) async fn flush(&self) -> Result<FlushMark, Problem> {
-        let mut flusher = self.flusher.lock().await;
+        let mut flusher = self.undecided.or(self.flusher.lock()).await?;
         self.memory.lock().close_generation();
-        self.flush_closed(&mut flusher).await
+        let mark = self.flush_closed(&mut flusher).await?;
+        self.flush_counts(&mut flusher).await.map_err(unavailable)?;
+        Ok(mark)
+    }
+
+    /// Writes the counts of states where no event has come to do so: a count is as of a minute, and
+    /// queries look for it in the last ones. Doing it twice is doing it once.
+    async fn flush_counts(&self, flusher: &mut Flusher) -> Result<(), StoreError> {
+        let now_ms = self.clock.now_ms();
+        if flusher.is_uncertain || !flusher.are_counts_due(now_ms) {
+            return Ok(());
+        }
+        let (registry, mark) = {
+            let memory = self.memory.lock();
+            (memory.registry.clone(), memory.mark())
+        };
+        let at = CountTime {
+            now_ms,
+            generation: mark.generation,
+        };
+        let counts = flusher.count_cells(&HashMap::new(), &registry, at);
+        if !counts.cells.is_empty() {
+            self.metrics.flushed_cells.add(counts.cells.len() as u64);
+            let batch = EventBatch {
+                cells: counts.cells,
+                records: counts.records,
+                ..EventBatch::default()
+            };
+            self.store.write(batch).await?;
+        }
+        flusher.counted(&HashMap::new(), now_ms);
+        Ok(())
     }
 
     pub(super) async fn flush_closed(&self, flusher: &mut Flusher) -> Result<FlushMark, Problem> {
@@ -85,7 +116,11 @@ impl Engine {
             registry_version: registry.version,
         };
         let now_ms = self.clock.now_ms();
-        let counts = flusher.count_cells(generation, &registry, now_ms);
+        let at = CountTime {
+            now_ms,
+            generation: generation.number,
+        };
+        let counts = flusher.count_cells(&generation.state_counts, &registry, at);
         let is_applied = flusher.is_uncertain && self.is_marked(flusher, mark).await?;
         if !is_applied {
             let mut batch = build(generation.clone(), now_ms).await?;
@@ -169,6 +204,21 @@ async fn build(generation: Arc<Generation>, now_ms: i64) -> Result<EventBatch, S
         .map_err(|error| StoreError(format!("building the batch of a flush: {error}")))
 }
 
+/// When states were counted.
+#[derive(Clone, Copy)]
+struct CountTime {
+    now_ms: i64,
+    generation: u64,
+}
+
+impl CountTime {
+    /// Of two counts at the same moment the one of the later generation is right, whichever way
+    /// their cells are merged.
+    fn tie_breaker(self) -> EventId {
+        EventId(u128::from(self.generation).to_be_bytes())
+    }
+}
+
 /// What the counts of states add to a batch.
 #[derive(Default)]
 struct CountCells {
@@ -208,27 +258,26 @@ impl Flusher {
     ) {
         let values = self.values.records(&generation.values, max_values);
         self.values.apply(&values);
-        self.note_named(generation, now_ms);
+        self.counted(&generation.state_counts, now_ms);
         for (key, by) in generation.state_counts.iter() {
             *self.counts.entry(key.clone()).or_default() += by;
         }
         self.counts.retain(|_, count| *count != 0);
         self.has_void_record = void.record().value.is_some();
-        self.counted_minute = now_ms.div_euclid(MINUTE_MS);
     }
 
     /// Takes note of the states that cells were written of.
-    fn note_named(&mut self, generation: &Generation, now_ms: i64) {
+    fn counted(&mut self, changed: &HashMap<StateKey, i64>, now_ms: i64) {
         let today = now_ms.div_euclid(DAY_MS);
         if self.named_day != today {
             self.named_day = today;
             self.named_states.clear();
         }
-        let changed = generation.state_counts.keys().cloned();
-        self.named_states.extend(changed);
+        self.named_states.extend(changed.keys().cloned());
         if self.are_counts_due(now_ms) {
             self.named_states.extend(self.counts.keys().cloned());
         }
+        self.counted_minute = now_ms.div_euclid(MINUTE_MS);
     }
 
     fn are_counts_due(&self, now_ms: i64) -> bool {
@@ -236,16 +285,20 @@ impl Flusher {
     }
 
     /// Counts of states as gauges: those that change, and once a minute all of them.
-    fn count_cells(&self, generation: &Generation, registry: &Registry, now_ms: i64) -> CountCells {
+    fn count_cells(
+        &self,
+        changed: &HashMap<StateKey, i64>,
+        registry: &Registry,
+        at: CountTime,
+    ) -> CountCells {
         let mut counts = CountCells::default();
-        let changed = &*generation.state_counts;
-        let is_due = self.are_counts_due(now_ms);
+        let is_due = self.are_counts_due(at.now_ms);
         let unchanged = self.counts.iter();
         let unchanged = unchanged.filter(|(key, _)| is_due && !changed.contains_key(*key));
         let unchanged = unchanged.map(|(key, count)| (key, *count));
         let changed = changed.iter().map(|(key, by)| (key, self.count(key) + by));
         for (key, count) in changed.chain(unchanged) {
-            self.add_count(&mut counts, registry, key, count, now_ms);
+            self.add_count(&mut counts, registry, key, count, at);
         }
         counts
     }
@@ -256,7 +309,7 @@ impl Flusher {
         registry: &Registry,
         key: &StateKey,
         count: i64,
-        now_ms: i64,
+        at: CountTime,
     ) {
         let mut services = registry.services.values();
         let service = services.find(|service| service.number == key.service);
@@ -269,12 +322,12 @@ impl Flusher {
         hasher.push("attribute", &key.attribute);
         hasher.push("state", &key.state);
         let digest = SetDigest::of(hasher.canonical());
-        let day = now_ms.div_euclid(DAY_MS);
+        let day = at.now_ms.div_euclid(DAY_MS);
         if self.named_day != day || !self.named_states.contains(key) {
             let record = set_record(metric.number, digest.hash, hasher.canonical(), day);
             counts.records.push(record);
         }
-        let now_s = now_ms.div_euclid(1000);
+        let now_s = at.now_ms.div_euclid(1000);
         for window in metric
             .windows()
             .filter(|window| *window >= EventWindow::Minute)
@@ -289,8 +342,8 @@ impl Flusher {
                 first_s: EventWindow::FiveSeconds.start_of(now_s),
                 reducer: Reducer::Latest,
                 value: count as f64,
-                observed_ns: now_ms.saturating_mul(1_000_000),
-                event: EventId::default(),
+                observed_ns: at.now_ms.saturating_mul(1_000_000),
+                event: at.tie_breaker(),
             });
             counts.cells.push((key, cell));
         }

@@ -99,9 +99,7 @@ impl Folding {
     fn event(&mut self, plan: &TypePlan, event: &StoredEvent<'_>) {
         for metric in &plan.metrics {
             if let Err(reason) = self.metric(metric, event) {
-                let key = (metric.metric.number, reason);
-                let entry = self.folded.skipped.entry(key);
-                entry.or_insert_with(|| (metric.metric.clone(), 0)).1 += 1;
+                self.skip(&metric.metric, reason);
             }
         }
         for path in &plan.catalogued {
@@ -111,10 +109,17 @@ impl Folding {
             }
         }
         for state in &plan.states {
-            self.folded
-                .states
-                .extend(observed_state(plan.service, state, event));
+            match observed_state(plan.service, state, event) {
+                Ok(observed) => self.folded.states.extend(observed),
+                Err(reason) => self.skip(&state.transitions, reason),
+            }
         }
+    }
+
+    /// Takes note of an event that does not count.
+    fn skip(&mut self, metric: &Arc<Metric>, reason: SkipReason) {
+        let entry = self.folded.skipped.entry((metric.number, reason));
+        entry.or_insert_with(|| (metric.clone(), 0)).1 += 1;
     }
 
     fn metric(&mut self, plan: &MetricPlan, event: &StoredEvent<'_>) -> Result<(), SkipReason> {
@@ -323,15 +328,18 @@ fn observed_state(
     service: u32,
     plan: &StatePlan,
     event: &StoredEvent<'_>,
-) -> Option<StateObservation> {
+) -> Result<Option<StateObservation>, SkipReason> {
     let text = |path: &str| {
-        let text = attribute_value::text(event.attributes.get(path)?)?;
-        let fits = text.len() <= STATE_BYTES_MAX && !text.trim().is_empty();
-        fits.then_some(text)
+        let text = attribute_value::text(event.attributes.get(path)?);
+        text.filter(|text| !text.trim().is_empty())
     };
-    let id = text(&plan.object_id)?;
-    let state = text(&plan.attribute)?;
-    Some(StateObservation {
+    let (Some(id), Some(state)) = (text(&plan.object_id), text(&plan.attribute)) else {
+        return Ok(None);
+    };
+    if id.len().max(state.len()) > STATE_BYTES_MAX {
+        return Err(SkipReason::TooLong);
+    }
+    Ok(Some(StateObservation {
         object: ObjectKey {
             service,
             object_type: plan.object_type.clone(),
@@ -343,5 +351,5 @@ fn observed_state(
         event: event.id,
         previous: plan.previous.clone(),
         transitions: plan.transitions.clone(),
-    })
+    }))
 }

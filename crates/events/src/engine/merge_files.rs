@@ -1,8 +1,18 @@
 //! Merging small files: many little ones become one, in one batch.
 //!
-//! A quiet service gets a file with each seal. Neighbours of one service, week and type are read,
-//! sorted and written as one; the batch that lists it retires those that it is made of. They can
-//! still be read for a while, because views that began before have them in their list.
+//! ```text
+//! files of a group, small and side by side ─► events in order ─► one file ─► one batch: it is
+//!                                                             listed, they are not any more
+//! ```
+//!
+//! A quiet service gets a file with each seal, a busy one a file with each 200 000 events. Those
+//! that are replaced can still be read for a while, because views that began before have them in
+//! their list.
+//!
+//! Holds always:
+//! - A file that has half of what a merged one may have is never read again to be merged, so that
+//!   an event is rewritten a few times, and not with each merge.
+//! - Sealing goes on meanwhile: `files` is held for the batch alone.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,23 +24,28 @@ use icecore_model::event::EventBatch;
 use super::Engine;
 use super::accept::unavailable;
 use super::file_list::{self, EventFile};
+use super::merge_events::MergedEvents;
 use super::prepared::on_cpu;
-use super::seal::{FileGroup, FileWork, Unlisted, encode_file};
-use crate::{FileBytes, FileScan, Problem, StoredEvent};
+use super::seal::{EncodedFile, FileGroup, FileWork, Unlisted, indexed_fields, path_of};
+use crate::{FileBytes, FileRows, FileScan, FileSize, Problem};
 
-/// Bytes of files that are merged into one: their events are in memory at once.
-const MERGED_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of files that are merged into one. The new file is in memory while it is made, and some
+/// thousand events of each file that it is made of.
+const MERGED_BYTES_MAX: u64 = 128 << 20;
+
+/// Files that are read at once, unless more are needed to be worth it.
+const RUN_FILES_MAX: usize = 16;
 
 impl Engine {
     /// Merges what is worth it. Returns how many files have been retired.
     pub(super) async fn merge_files(&self) -> Result<usize, Problem> {
-        let mut work = self.files.lock().await;
+        let _merging = self.merging.lock().await;
         let snapshot = self.store.snapshot().await.map_err(unavailable)?;
         let files = file_list::all_files(&*snapshot).await;
         let files = files.map_err(unavailable)?;
         let mut merged = 0;
         for run in self.runs(&files) {
-            self.merge_run(&mut work, run).await.map_err(unavailable)?;
+            self.merge_run(run).await.map_err(unavailable)?;
             merged += run.len();
             self.metrics.merged_files.add(run.len() as u64);
         }
@@ -41,6 +56,9 @@ impl Engine {
     fn runs<'a>(&self, files: &'a [EventFile]) -> Vec<&'a [EventFile]> {
         let now_s = self.clock.now_ms().div_euclid(1000);
         let max_events = self.options.merge_up_to_events;
+        let is_half = |events: u64, bytes: u64| {
+            events.saturating_mul(2) >= max_events || bytes.saturating_mul(2) >= MERGED_BYTES_MAX
+        };
         let groups = files.chunk_by(|a, b| group_of(a) == group_of(b));
         let mut runs = Vec::new();
         for group in groups {
@@ -50,13 +68,18 @@ impl Engine {
             let mut from = 0;
             while from < group.len() {
                 let (mut events, mut bytes) = (0, 0);
-                let length = group[from..].iter().take_while(|file| {
+                let mut length = 0;
+                for file in group[from..].iter().take(RUN_FILES_MAX.max(enough)) {
+                    let fits = events + file.events <= max_events
+                        && bytes + file.bytes <= MERGED_BYTES_MAX;
+                    if !fits || is_half(file.events, file.bytes) {
+                        break;
+                    }
                     events += file.events;
                     bytes += file.bytes;
-                    events <= max_events && bytes <= MERGED_BYTES_MAX
-                });
-                let length = length.count();
-                if length >= enough.max(2) {
+                    length += 1;
+                }
+                if length >= 2 && (length >= enough || is_half(events, bytes)) {
                     runs.push(&group[from..from + length]);
                 }
                 from += length.max(1);
@@ -65,20 +88,8 @@ impl Engine {
         runs
     }
 
-    async fn merge_run(&self, work: &mut FileWork, run: &[EventFile]) -> Result<(), StoreError> {
-        let mut events = Vec::new();
-        for file in run {
-            self.read_file(file, &mut events).await?;
-        }
-        let group = FileGroup {
-            service: run[0].service,
-            week: run[0].week,
-            event_type: run[0].event_type,
-            first_seq: run[0].first_seq,
-            last_seq: run[run.len() - 1].last_seq,
-        };
-        let (format, registry) = (self.format.clone(), self.memory.lock().registry.clone());
-        let merged = on_cpu(move || encode_file(&*format, &registry, &group, events)).await??;
+    async fn merge_run(&self, run: &[EventFile]) -> Result<(), StoreError> {
+        let merged = self.merged_file(run).await?;
         let content = Bytes::from(merged.content);
         self.store.files().put(&merged.file.path, content).await?;
         let mut records: Vec<_> = run.iter().map(EventFile::retired).collect();
@@ -87,6 +98,7 @@ impl Engine {
             records,
             ..EventBatch::default()
         };
+        let mut work = self.files.lock().await;
         if let Err(error) = self.store.write(batch).await
             && !self.is_listed(&merged.file).await?
         {
@@ -96,11 +108,68 @@ impl Engine {
         Ok(())
     }
 
-    async fn read_file(
-        &self,
-        file: &EventFile,
-        events: &mut Vec<StoredEvent<'static>>,
-    ) -> Result<(), StoreError> {
+    /// One file with the events of some.
+    async fn merged_file(&self, run: &[EventFile]) -> Result<EncodedFile, StoreError> {
+        let mut rows = Vec::with_capacity(run.len());
+        for file in run {
+            rows.push(self.open_file(file).await?);
+        }
+        let mut events = MergedEvents::new(rows).await?;
+        let mut part = events.next_part().await?;
+        let first = part
+            .first()
+            .ok_or_else(|| StoreError("files without events".into()))?;
+        let group = FileGroup {
+            service: run[0].service,
+            week: run[0].week,
+            event_type: run[0].event_type,
+            first_seq: run[0].first_seq,
+            last_seq: run[run.len() - 1].last_seq,
+        };
+        let path = path_of(first, &group, self.format.extension());
+        let (min_started_ns, mut max_started_ns) = (first.started_ns, first.started_ns);
+        let listed = |of: fn(&EventFile) -> u64| run.iter().map(of).sum::<u64>();
+        let size = FileSize {
+            events: usize::try_from(listed(|file| file.events)).unwrap_or(usize::MAX),
+            bytes: usize::try_from(listed(|file| file.bytes)).unwrap_or_default(),
+        };
+        let indexed = indexed_fields(&self.memory.lock().registry, first);
+        let mut writer = self.format.begin(&indexed, size)?;
+        while let Some(last) = part.last() {
+            max_started_ns = last.started_ns;
+            writer = on_cpu(move || {
+                let rows: Vec<_> = part.iter().collect();
+                writer.push(&rows).map(|()| writer)
+            })
+            .await??;
+            part = events.next_part().await?;
+        }
+        // Whatever a reader leaves out would be lost for good.
+        for (file, read) in run.iter().zip(events.events_read()) {
+            if read != file.events {
+                let path = &file.path;
+                return Err(StoreError(format!(
+                    "{path} has not as many events as listed"
+                )));
+            }
+        }
+        let content = on_cpu(move || writer.finish()).await??;
+        let file = EventFile {
+            service: group.service,
+            week: group.week,
+            event_type: group.event_type,
+            first_seq: group.first_seq,
+            last_seq: group.last_seq,
+            path,
+            events: listed(|file| file.events),
+            bytes: content.len() as u64,
+            min_started_ns,
+            max_started_ns,
+        };
+        Ok(EncodedFile { file, content })
+    }
+
+    async fn open_file(&self, file: &EventFile) -> Result<Box<dyn FileRows>, StoreError> {
         let (store, path) = (self.store.clone(), Arc::<str>::from(file.path.as_str()));
         let bytes = FileBytes {
             size: file.bytes,
@@ -115,19 +184,7 @@ impl Engine {
             event: None,
             condition: None,
         };
-        let before = events.len();
-        let mut rows = self.format.open(bytes, all).await?;
-        while let Some(batch) = rows.next_batch().await? {
-            events.extend(batch);
-        }
-        // Whatever a reader leaves out would be lost for good.
-        if (events.len() - before) as u64 != file.events {
-            let path = &file.path;
-            return Err(StoreError(format!(
-                "{path} has not as many events as listed"
-            )));
-        }
-        Ok(())
+        self.format.open(bytes, all).await
     }
 
     async fn is_listed(&self, file: &EventFile) -> Result<bool, StoreError> {
@@ -139,6 +196,7 @@ impl Engine {
     /// Drops files that nobody lists any more: retired ones after a while, and what a crash has
     /// left behind.
     pub(super) async fn clean_up(&self) -> Result<(), Problem> {
+        let _merging = self.merging.lock().await;
         let mut work = self.files.lock().await;
         self.drop_unlisted(&mut work).await.map_err(unavailable)
     }

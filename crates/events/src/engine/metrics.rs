@@ -41,6 +41,8 @@ pub struct EventMetrics {
 pub enum SkipReason {
     MissingDimension,
     BadValue,
+    /// The id of an object, or its state, is longer than keys can have.
+    TooLong,
 }
 
 impl SkipReason {
@@ -48,6 +50,7 @@ impl SkipReason {
         match self {
             Self::MissingDimension => "missing_dimension",
             Self::BadValue => "bad_value",
+            Self::TooLong => "too_long",
         }
     }
 }

@@ -29,6 +29,7 @@ mod generation;
 mod guard;
 mod listed;
 mod memory;
+mod merge_events;
 mod merge_files;
 mod metrics;
 #[cfg(any(test, feature = "testing"))]
@@ -61,6 +62,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, Notify, RwLock};
 
 use crate::{EventIdSource, FileFormat, Problem, Registry};
+use apply::Undecided;
 use commit_order::CommitOrder;
 use flush::Flusher;
 use memory::Memory;
@@ -85,6 +87,9 @@ pub use tail::{BlockSummary, TailBlock};
 pub use value_catalog::CataloguedValue;
 pub use view::{EventsView, StateCount};
 
+pub(crate) use cells::EXEMPLAR_WINDOW;
+#[cfg(test)]
+pub(crate) use cells::as_stored;
 pub(crate) use shard::{Shard, unavailable as shard_unavailable};
 
 /// The events of one database. Cheap to clone.
@@ -103,13 +108,16 @@ struct Engine {
     order: CommitOrder,
     /// Held for reading while a request is under way, for writing while the registry changes.
     accepting: RwLock<()>,
+    undecided: Undecided,
     /// One append after the other.
     appending: AsyncMutex<()>,
     /// One at a time adds blocks to memory.
     adding: AsyncMutex<()>,
     /// One flush at a time.
     flusher: AsyncMutex<Flusher>,
-    /// One at a time works on files.
+    /// One at a time replaces or drops files. Taken before `files`, and held for long.
+    merging: AsyncMutex<()>,
+    /// One at a time changes the list of files.
     files: AsyncMutex<FileWork>,
     /// One at a time changes quarantine and dead letters.
     lists: AsyncMutex<Lists>,
@@ -150,9 +158,11 @@ impl Events {
             memory: Mutex::new(recovered.memory),
             order: CommitOrder::default(),
             accepting: RwLock::new(()),
+            undecided: Undecided::default(),
             appending: AsyncMutex::new(()),
             adding: AsyncMutex::new(()),
             flusher: AsyncMutex::new(recovered.flusher),
+            merging: AsyncMutex::new(()),
             files: AsyncMutex::default(),
             lists: AsyncMutex::new(lists.map_err(Problem::from_store)?),
             unregistered: UnregisteredTypes::default(),

@@ -36,7 +36,7 @@ pub struct EventOptions {
     pub seal_bytes: usize,
     /// The same for their number.
     pub seal_events: usize,
-    /// Events of a merged file, at most: they are in memory while it is made.
+    /// Events of a merged file, at most. There is a limit of its bytes, too.
     pub merge_up_to_events: u64,
     /// Small files of a group that are merged, at least.
     pub merge_files: usize,
@@ -76,8 +76,8 @@ impl Default for EventOptions {
             seal_interval: Duration::from_secs(60),
             seal_bytes: 64 << 20,
             seal_events: 200_000,
-            // About 20 MB of Parquet, and 250 MB while it is made.
-            merge_up_to_events: 250_000,
+            // Beyond what 128 MiB of Parquet have of usual events, which take 30 to 100 bytes.
+            merge_up_to_events: 4_000_000,
             // An hour of seals makes 60 files; merging ten at a time rewrites an event about twice.
             merge_files: 10,
             file_grace: Duration::from_secs(600),

@@ -15,6 +15,7 @@ use super::accept::{Groups, Judgement, unavailable};
 use super::fold::fold;
 use super::fold_plan::FoldPlan;
 use super::memory::FoldedBlock;
+use super::publish::Quarantined;
 use super::tail::BlockSummary;
 use crate::{Problem, StoredEvent, decode_events, encode_events};
 
@@ -105,12 +106,13 @@ impl FromBlockError for StoreError {
 }
 
 impl Engine {
-    /// Stores what is new of a prepared request. Returns for each envelope whether it was stored
-    /// before.
+    /// Stores what is new of a prepared request, and lists what was nested in it and is not known.
+    /// Returns for each envelope whether it was stored before: such a one changes nothing.
     pub(super) async fn store_prepared(
         self: &Arc<Self>,
         preparing: Preparing,
         prepared: PreparedBlock,
+        mut quarantine: Vec<Quarantined>,
     ) -> Result<Vec<bool>, Problem> {
         let PreparedBlock { events, block } = prepared;
         let (judgement, reservation) = self.reserve(&events).await?;
@@ -118,6 +120,11 @@ impl Engine {
             is_new,
             is_duplicate,
         } = judgement;
+        let is_repeat = |group: usize| is_duplicate.get(group) == Some(&true);
+        quarantine.retain(|quarantined| !quarantined.group.is_some_and(is_repeat));
+        // Before the block: an envelope that is stored is a repeat from then on, and what could not
+        // be listed would be lost.
+        self.add_to_quarantine(quarantine).await?;
         if is_new.iter().any(|is_new| *is_new) {
             let block = if is_new.iter().all(|is_new| *is_new) {
                 block

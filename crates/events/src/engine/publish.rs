@@ -87,9 +87,16 @@ struct Judged {
     items: Vec<Item>,
     prepared: Option<PreparedBlock>,
     preparing: Preparing,
-    quarantine: Vec<QuarantineEntry>,
+    quarantine: Vec<Quarantined>,
     /// Services and types that are not registered.
     unknown: BTreeSet<(String, String)>,
+}
+
+/// An event for the quarantine.
+pub(super) struct Quarantined {
+    /// The group of the envelope that it was nested in; none if it was an envelope itself.
+    pub(super) group: Option<usize>,
+    pub(super) entry: QuarantineEntry,
 }
 
 struct Item {
@@ -109,7 +116,20 @@ enum Verdict {
 impl Events {
     /// Publishes one envelope. The answer comes when the event is durable.
     pub async fn publish(&self, body: Bytes) -> Result<Published, Problem> {
-        let answers = self.publish_source(Source::One(body), false).await?;
+        self.publish_one(Source::One(body)).await
+    }
+
+    /// Publishes one envelope that came before.
+    pub(super) async fn publish_envelope(
+        &self,
+        envelope: Envelope<'static>,
+    ) -> Result<Published, Problem> {
+        let source = Source::Envelopes(Arc::new(vec![envelope]));
+        self.publish_one(source).await
+    }
+
+    async fn publish_one(&self, source: Source) -> Result<Published, Problem> {
+        let answers = self.publish_source(source, false).await?;
         let answer = answers.into_iter().next().map(|answer| answer.status);
         match answer {
             Some(Ok(published)) => Ok(published),
@@ -145,13 +165,13 @@ impl Events {
     async fn publish_task(&self, source: Source, atomic: bool) -> Result<Vec<Answer>, Problem> {
         let engine = &self.engine;
         let _bytes = engine.take_memory(source.bytes())?;
-        let mut under_way = engine.accepting.read().await;
+        let mut under_way = engine.undecided.or(engine.accepting.read()).await?;
         engine.check_open()?;
         let mut judged = engine.judge(&source).await?;
         if engine.options.unconfigured == Unconfigured::Accept && !judged.unknown.is_empty() {
             drop(under_way);
             self.register_types(judged.unknown).await?;
-            under_way = engine.accepting.read().await;
+            under_way = engine.undecided.or(engine.accepting.read()).await?;
             judged = engine.judge(&source).await?;
         }
         let answers = engine.store_judged(judged, atomic).await;
@@ -162,11 +182,14 @@ impl Events {
 
 impl Source {
     fn bytes(&self) -> usize {
-        /// About what an envelope takes.
+        /// About what an envelope takes that did not come as text.
         const ENVELOPE_BYTES: usize = 1024;
         match self {
             Self::One(body) | Self::Batch(body) => body.len(),
-            Self::Envelopes(envelopes) => envelopes.len() * ENVELOPE_BYTES,
+            Self::Envelopes(envelopes) => {
+                let bytes = envelopes.iter().map(|one| one.body.text.len());
+                bytes.map(|bytes| bytes.max(ENVELOPE_BYTES)).sum()
+            }
         }
     }
 }
@@ -258,10 +281,16 @@ impl Engine {
         let is_refused = atomic && judged.items.iter().any(is_rejected);
         let mut is_duplicate = Vec::new();
         if !is_refused {
-            if let Some(prepared) = judged.prepared {
-                is_duplicate = self.store_prepared(judged.preparing, prepared).await?;
-            }
-            self.add_to_quarantine(judged.quarantine).await?;
+            is_duplicate = match judged.prepared {
+                Some(prepared) => {
+                    let (preparing, quarantine) = (judged.preparing, judged.quarantine);
+                    self.store_prepared(preparing, prepared, quarantine).await?
+                }
+                None => {
+                    self.add_to_quarantine(judged.quarantine).await?;
+                    Vec::new()
+                }
+            };
         }
         let answers = judged.items.into_iter().enumerate().map(|(index, item)| {
             let status = match item.verdict {
@@ -344,7 +373,7 @@ struct Judging<'a, 'e> {
     events: Vec<StoredEvent<'a>>,
     groups: Vec<std::ops::Range<usize>>,
     items: Vec<Item>,
-    quarantine: Vec<QuarantineEntry>,
+    quarantine: Vec<Quarantined>,
     unknown: BTreeSet<(String, String)>,
 }
 
@@ -376,19 +405,19 @@ impl<'a, 'e> Judging<'a, 'e> {
                 if self.engine.options.unconfigured == Unconfigured::Reject {
                     return self.reject(id_text, event_type_missing(&event));
                 }
-                self.unconfigured(&event);
+                self.unconfigured(&event, None);
                 (event.id, Verdict::Unconfigured)
             }
             Ok(Prepared::Stored(family)) => {
+                let group = self.groups.len();
                 for event in &family.unconfigured {
-                    self.unconfigured(event);
+                    self.unconfigured(event, Some(group));
                 }
                 let from = self.events.len();
                 let events = family.events.into_iter().map(|prepared| prepared.event);
                 self.events.extend(events);
                 self.groups.push(from..self.events.len());
-                let verdict = Verdict::New(self.groups.len() - 1);
-                (self.events[from].id, verdict)
+                (self.events[from].id, Verdict::New(group))
             }
         };
         self.items.push(Item {
@@ -406,12 +435,12 @@ impl<'a, 'e> Judging<'a, 'e> {
         });
     }
 
-    fn unconfigured(&mut self, event: &UnconfiguredEvent<'_>) {
+    fn unconfigured(&mut self, event: &UnconfiguredEvent<'_>, group: Option<usize>) {
         let names = (event.service.to_string(), event.event_type.to_string());
         self.unknown.insert(names);
         let keep_payload = self.engine.options.keep_payload;
         let entry = QuarantineEntry::new(event, self.context.now_ns, keep_payload);
-        self.quarantine.push(entry);
+        self.quarantine.push(Quarantined { group, entry });
     }
 
     fn finish(self, preparing: Preparing) -> Judged {

@@ -5,17 +5,22 @@
 //! - Payloads are kept only where the settings say so, because no masking rule is known for them.
 //! - An entry leaves the quarantine when its event is stored, and not before.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use icecore_model::event::{EventBatch, EventId, EventSnapshot};
 use icecore_model::{CatalogChange, CatalogRecord, StoreError};
-use serde_json::{Value as Json, json};
+use serde_json::{Map as JsonMap, Value as Json, json};
 
 use super::accept::unavailable;
 use super::file_list::all_records;
 use super::listed::{Entries, ListPage, read_page};
+use super::publish::Quarantined;
 use super::{Engine, Events, PublishStatus};
-use crate::{Problem, UnconfiguredEvent, UnconfiguredReason, catalog_key};
-use crate::{event_id_text, parse_event_id};
+use crate::envelope::Inherited;
+use crate::prepare::NestedIn;
+use crate::{Envelope, Problem, UnconfiguredEvent, UnconfiguredReason, catalog_key};
+use crate::{event_id_text, parse_envelope, parse_event_id};
 
 /// An event whose service or type is not registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +37,8 @@ pub struct QuarantineEntry {
     /// Of the JSON that it came as.
     pub bytes: u64,
     pub payload: Option<String>,
+    /// What a nested event has from its parent, kept with the payload.
+    nested_in: Option<Json>,
 }
 
 /// A body that could not be read.
@@ -81,7 +88,8 @@ impl Lists {
 
 impl QuarantineEntry {
     pub(super) fn new(event: &UnconfiguredEvent<'_>, now_ns: i64, keep_payload: bool) -> Self {
-        let payload = keep_payload && event.text.len() <= PAYLOAD_BYTES_MAX;
+        let keeps = keep_payload && event.text.len() <= PAYLOAD_BYTES_MAX && !event.text.is_empty();
+        let nested_in = event.nested_in.as_ref().filter(|_| keeps);
         Self {
             number: 0,
             service: event.service.to_string(),
@@ -91,7 +99,8 @@ impl QuarantineEntry {
             received_ns: now_ns,
             reason: event.reason.name().to_owned(),
             bytes: event.text.len() as u64,
-            payload: (payload && !event.text.is_empty()).then(|| event.text.to_string()),
+            payload: keeps.then(|| event.text.to_string()),
+            nested_in: nested_in.map(nested_in_json),
         }
     }
 
@@ -105,6 +114,7 @@ impl QuarantineEntry {
             "reason": self.reason,
             "bytes": self.bytes,
             "payload": self.payload,
+            "nested_in": self.nested_in,
         });
         entry.to_string().into_bytes()
     }
@@ -121,37 +131,87 @@ impl QuarantineEntry {
             reason: text(&entry, "reason")?,
             bytes: entry["bytes"].as_u64()?,
             payload: text(&entry, "payload"),
+            nested_in: entry
+                .get("nested_in")
+                .filter(|kept| kept.is_object())
+                .cloned(),
         })
     }
 
-    /// The envelope to be published, with the identity that the event was given. A nested event
-    /// becomes one of its own.
-    fn envelope(&self) -> Option<Bytes> {
-        let mut envelope: Json = serde_json::from_str(self.payload.as_deref()?).ok()?;
-        let fields = envelope.as_object_mut()?;
+    /// The envelope to be published, with the identity that the event was given. A nested event is
+    /// what it would have been with its parent.
+    fn envelope(&self) -> Option<Envelope<'static>> {
+        let mut document: Json = serde_json::from_str(self.payload.as_deref()?).ok()?;
+        let fields = document.as_object_mut()?;
         fields.insert("eventId".into(), event_id_text(self.event_id).into());
-        if self.reason == UnconfiguredReason::NestedEventType.name() {
-            let kind = fields.remove("kind");
-            let mut event = json!({ "name": self.event_type });
-            if let Some(kind) = kind {
-                event["kind"] = kind;
-            }
-            fields.remove("name");
-            fields.insert("event".into(), event);
-            fields.insert(
-                "resource".into(),
-                json!({ "service": { "id": self.service } }),
-            );
-            let time = fields.get_mut("time").and_then(Json::as_object_mut);
-            let has_start = time.is_some_and(|time| {
-                time.contains_key("startedAt") || time.contains_key("startUnixNano")
-            });
-            if !has_start {
-                fields.insert("startUnixNano".into(), self.started_ns.into());
+        let is_nested = self.reason == UnconfiguredReason::NestedEventType.name();
+        if is_nested {
+            self.complete(fields);
+        }
+        let text = document.to_string();
+        let mut envelope = parse_envelope(text.as_bytes()).ok()?.into_owned();
+        if is_nested {
+            envelope.started_ns = self.started_ns;
+            // Nested events have no resource of their own.
+            envelope.resource = Cow::default();
+            envelope.inherited = self.inherited();
+        }
+        Some(envelope)
+    }
+
+    /// Adds what an envelope must have to the fields of a nested event, and what its parent had.
+    fn complete(&self, fields: &mut JsonMap<String, Json>) {
+        let mut event = json!({ "name": self.event_type });
+        if let Some(kind) = fields.remove("kind") {
+            event["kind"] = kind;
+        }
+        fields.remove("name");
+        // What is nested in it is stored, or has an entry of its own.
+        fields.remove("events");
+        fields.insert("event".into(), event);
+        let service = json!({ "service": { "id": self.service } });
+        fields.insert("resource".into(), service);
+        let has_start = ["startedAt", "startUnixNano"].iter().any(|name| {
+            let start = fields.get("time").and_then(|time| time.get(name));
+            start.is_some_and(|start| !start.is_null())
+        });
+        if !has_start {
+            fields.insert("startUnixNano".into(), self.started_ns.into());
+        }
+        if let Some(kept) = &self.nested_in {
+            for name in ["trace", "synthetic"] {
+                fields.insert(name.into(), kept[name].clone());
             }
         }
-        Some(Bytes::from(envelope.to_string()))
     }
+
+    fn inherited(&self) -> Option<Inherited> {
+        let kept = self.nested_in.as_ref()?;
+        Some(Inherited {
+            parent: parse_event_id(kept["parent"].as_str()?)?,
+            ended_ns: kept["ended_ns"].as_i64(),
+            duration_ns: kept["duration_ns"].as_i64(),
+        })
+    }
+}
+
+fn nested_in_json(nested_in: &NestedIn<'_>) -> Json {
+    json!({
+        "parent": event_id_text(nested_in.inherited.parent),
+        "ended_ns": nested_in.inherited.ended_ns,
+        "duration_ns": nested_in.inherited.duration_ns,
+        "synthetic": nested_in.synthetic,
+        "trace": {
+            "traceId": nested_in.trace_id.map(|id| hex(&id)),
+            "spanId": nested_in.span_id.map(|id| hex(&id)),
+            "parentSpanId": nested_in.parent_span_id.map(|id| hex(&id)),
+            "correlationId": nested_in.correlation_id,
+        },
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn text(entry: &Json, field: &str) -> Option<String> {
@@ -199,15 +259,12 @@ impl DeadLetter {
 }
 
 impl Engine {
-    pub(super) async fn add_to_quarantine(
-        &self,
-        entries: Vec<QuarantineEntry>,
-    ) -> Result<(), Problem> {
+    pub(super) async fn add_to_quarantine(&self, entries: Vec<Quarantined>) -> Result<(), Problem> {
         if entries.is_empty() {
             return Ok(());
         }
         let mut lists = self.lists.lock().await;
-        let values = entries.iter().map(QuarantineEntry::encode).collect();
+        let values = entries.iter().map(|new| new.entry.encode()).collect();
         let limit = self.options.max_quarantine;
         let changes = lists.quarantine.add(values, limit);
         self.write_records(changes).await
@@ -310,7 +367,7 @@ impl Events {
         let Some(envelope) = known.and_then(|_| entry.envelope()) else {
             return Ok(false);
         };
-        match self.publish(envelope).await {
+        match self.publish_envelope(envelope).await {
             Ok(published) if published.status == PublishStatus::Unconfigured => Ok(false),
             Ok(_) => {
                 let mut lists = self.engine.lists.lock().await;

@@ -40,6 +40,7 @@ impl Events {
 
 impl Engine {
     pub(super) async fn run_retention(&self, now_ms: i64) -> Result<RetentionReport, Problem> {
+        let _merging = self.merging.lock().await;
         let mut work = self.files.lock().await;
         let registry = self.memory.lock().registry.clone();
         let now_s = now_ms.div_euclid(1000);

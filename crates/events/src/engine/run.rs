@@ -18,6 +18,9 @@ const JITTER_MS: std::ops::Range<u64> = 200..600;
 /// Interval between checks of whether the tail is to be sealed.
 const SEAL_CHECK: Duration = Duration::from_secs(1);
 
+/// Interval between checks of whether files are to be merged or dropped.
+const TEND_CHECK: Duration = Duration::from_secs(1);
+
 impl Events {
     /// Runs until told to stop. What it has begun then is brought to an end.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
@@ -29,6 +32,7 @@ impl Events {
         tokio::join!(
             stop,
             self.flush_regularly(stopped.clone()),
+            self.seal_regularly(stopped.clone()),
             self.tend_files(stopped),
         );
     }
@@ -47,9 +51,8 @@ impl Events {
         }
     }
 
-    async fn tend_files(&self, mut stopped: watch::Receiver<bool>) {
+    async fn seal_regularly(&self, mut stopped: watch::Receiver<bool>) {
         let engine = &self.engine;
-        let mut tended_at_ms = engine.clock.elapsed_ms();
         loop {
             tokio::select! {
                 _ = stopped.wait_for(|stopped| *stopped) => return,
@@ -58,6 +61,18 @@ impl Events {
             }
             if engine.is_seal_due().await {
                 warn(self.seal_flushed().await, "sealing");
+            }
+        }
+    }
+
+    /// Beside sealing: merging takes long, and memory must not fill meanwhile.
+    async fn tend_files(&self, mut stopped: watch::Receiver<bool>) {
+        let engine = &self.engine;
+        let mut tended_at_ms = engine.clock.elapsed_ms();
+        loop {
+            tokio::select! {
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+                () = tokio::time::sleep(TEND_CHECK) => {}
             }
             let since_ms = engine.clock.elapsed_ms() - tended_at_ms;
             if since_ms >= engine.options.retention_interval.as_millis() as i64 {

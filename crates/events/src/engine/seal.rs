@@ -23,7 +23,7 @@ use super::accept::unavailable;
 use super::file_list::EventFile;
 use super::prepared::on_cpu;
 use super::tail::TailBlock;
-use crate::{FileFormat, Problem, Registry, StoredEvent};
+use crate::{Field, FileFormat, Problem, Registry, StoredEvent};
 
 /// What those who work on files know. There is one at a time.
 #[derive(Default)]
@@ -196,7 +196,7 @@ pub(super) struct FileGroup {
 }
 
 /// Encodes events of one group, in any order. CPU work.
-pub(super) fn encode_file(
+fn encode_file(
     format: &dyn FileFormat,
     registry: &Registry,
     group: &FileGroup,
@@ -206,10 +206,7 @@ pub(super) fn encode_file(
     let (Some(first), Some(last)) = (events.first(), events.last()) else {
         return Err(StoreError("a file without events".into()));
     };
-    let service = registry.services.get(&*first.service);
-    let event_type = service.and_then(|service| service.types.get(&*first.event_type));
-    let indexed = event_type.map_or_else(Vec::new, |known| known.indexed_fields());
-    let content = format.encode(&indexed, &events)?;
+    let content = format.encode(&indexed_fields(registry, first), &events)?;
     let file = EventFile {
         service: group.service,
         week: group.week,
@@ -225,7 +222,14 @@ pub(super) fn encode_file(
     Ok(EncodedFile { file, content })
 }
 
-fn path_of(event: &StoredEvent<'_>, group: &FileGroup, extension: &str) -> String {
+/// The attributes that files of an event's type have columns for.
+pub(super) fn indexed_fields(registry: &Registry, event: &StoredEvent<'_>) -> Vec<Field> {
+    let service = registry.services.get(&*event.service);
+    let event_type = service.and_then(|service| service.types.get(&*event.event_type));
+    event_type.map_or_else(Vec::new, |known| known.indexed_fields())
+}
+
+pub(super) fn path_of(event: &StoredEvent<'_>, group: &FileGroup, extension: &str) -> String {
     let mut path = String::from("events/service=");
     push_part(&mut path, &event.service, group.service);
     let _ = write!(path, "/week={}/type=", group.week);

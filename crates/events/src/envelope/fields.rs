@@ -241,6 +241,7 @@ impl<'a> Fields<'a> {
             trace_state: self.trace_state.filter(not_blank),
             synthetic: self.synthetic,
             resource: self.resource,
+            inherited: None,
             body: self.body,
         };
         if let Err(problem) = envelope.check() {

@@ -48,7 +48,19 @@ pub struct Envelope<'a> {
     pub synthetic: bool,
     /// A JSON object; empty if there is none.
     pub resource: Cow<'a, str>,
+    /// What it has from the event that it was nested in, if it comes alone for a second time.
+    pub(crate) inherited: Option<Inherited>,
     pub body: EventBody<'a>,
+}
+
+/// What a nested event has from its parent beside ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Inherited {
+    pub(crate) parent: EventId,
+    /// Its end, if it was sent without one.
+    pub(crate) ended_ns: Option<i64>,
+    /// What it took, if neither its attributes nor its times say so.
+    pub(crate) duration_ns: Option<i64>,
 }
 
 /// An event within another one. What it does not have it gets from its parent.
@@ -112,6 +124,7 @@ impl Envelope<'_> {
             trace_state: self.trace_state.map(owned),
             synthetic: self.synthetic,
             resource: owned(self.resource),
+            inherited: self.inherited,
             body: self.body.into_owned(),
         }
     }

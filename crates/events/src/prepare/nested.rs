@@ -2,8 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::{Frame, Preparation, UnconfiguredEvent, UnconfiguredReason, check_times, rest};
-use crate::envelope::{NestedEvent, limit, limits};
+use icecore_model::event::EventId;
+
+use super::{
+    Frame, NestedIn, Preparation, UnconfiguredEvent, UnconfiguredReason, check_times, rest,
+};
+use crate::envelope::{Inherited, NestedEvent, limit, limits};
 use crate::event_id::nested_event_id;
 use crate::mask::mask_kept;
 use crate::outcome::{duration, is_lifecycle};
@@ -59,7 +63,7 @@ impl<'a> Preparation<'a, '_> {
                 let rest = rest::of_nested(&body);
                 self.store(&frame, event.ended_ns, body, rest, event_type)?
             }
-            None => self.unconfigured(&frame, event.ended_ns, body),
+            None => self.unconfigured(&frame, parent.id, event.ended_ns, body),
         };
         self.nested(&frame, nested)
     }
@@ -67,6 +71,7 @@ impl<'a> Preparation<'a, '_> {
     fn unconfigured(
         &mut self,
         frame: &Frame<'a>,
+        parent: EventId,
         own_end: Option<i64>,
         body: EventBody<'a>,
     ) -> Option<i64> {
@@ -77,6 +82,18 @@ impl<'a> Preparation<'a, '_> {
             id: frame.id,
             started_ns: frame.started_ns,
             text: body.text,
+            nested_in: Some(NestedIn {
+                inherited: Inherited {
+                    parent,
+                    ended_ns: frame.ended_ns.filter(|_| own_end.is_none()),
+                    duration_ns: frame.duration_ns,
+                },
+                trace_id: frame.trace_id,
+                span_id: frame.span_id,
+                parent_span_id: frame.parent_span_id,
+                correlation_id: frame.correlation_id.clone(),
+                synthetic: frame.synthetic,
+            }),
         });
         duration(&body.attributes, frame.started_ns, own_end).or(frame.duration_ns)
     }

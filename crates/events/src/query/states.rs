@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use icecore_model::event::{Cell, GaugeCell};
+use icecore_model::event::{Cell, EventWindow, GaugeCell};
 
 use super::CellSource;
 use super::cells::{PageScan, Table, each_cell};
@@ -11,7 +11,7 @@ use super::interval::Intervals;
 use super::json::{push, push_list, push_number, push_string, time_text};
 use super::links::Links;
 use super::request::{AnswerFormat, Body, DEFAULT_LIMIT, MAX_LIMIT, links_of, unknown};
-use super::window_choice::{WindowChoice, cover};
+use super::window_choice::{WindowChoice, cover, kept_since_s};
 use crate::{Metric, Problem, Service, StateMetrics};
 
 /// States of a page, unless the request says otherwise.
@@ -20,9 +20,6 @@ const STATES_LIMIT_MAX: usize = 1_000;
 
 /// The most values of an answer.
 const VALUES_MAX: usize = 500_000;
-
-/// How far back a count is looked for that is carried over into the first interval.
-const CARRIED_S: i64 = 7 * 86_400;
 
 /// As the first state of an object has no state before it.
 const NO_STATE: &str = "(none)";
@@ -209,11 +206,9 @@ async fn earlier_counts(
     let windows: Vec<_> = page.metric.windows().collect();
     let until_s = page.intervals.page_start_s();
     let mut counts: Vec<Option<GaugeCell>> = Vec::new();
-    for part in cover(
-        &windows,
-        page.metric.base.start_of(until_s - CARRIED_S),
-        until_s,
-    ) {
+    // However long ago it was: of what is before this week there is one cell for each week.
+    let since_s = kept_since_s(&page.metric, EventWindow::Week, source.now_ms());
+    for part in cover(&windows, since_s, until_s) {
         let scan = (page.metric.number, part.window);
         let each = |group: usize, _, cell| {
             if counts.len() <= group {

@@ -11,6 +11,7 @@ use icecore_model::event::{
 };
 
 use super::{CellSource, DimensionValues};
+use crate::engine::as_stored;
 use crate::{
     Dimension, DimensionHasher, EventType, Metric, MetricKind, OnMissing, Problem, Registry,
     Service, StateExtractor, StateMetrics, WindowRetention,
@@ -156,10 +157,11 @@ impl MemoryCells {
         self.sets.insert((metric.number, hash), set);
         for window in metric.windows() {
             let key = (metric.number, window, window.start_of(at_s), hash);
+            let cell = as_stored(&cell, window);
             match self.cells.get_mut(&key) {
                 Some(known) => known.merge(&cell).unwrap(),
                 None => {
-                    self.cells.insert(key, cell.clone());
+                    self.cells.insert(key, cell);
                 }
             }
         }

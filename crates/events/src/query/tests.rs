@@ -585,7 +585,9 @@ fn states_of_one_type_and_attribute() {
 fn counts_of_states_are_carried_over_and_never_added() {
     let mut cells = MemoryCells::new(Vec::new());
     let counts = cells.state_metrics().counts;
-    for (at_s, count) in [(TEN_S - 86_400, 9.0), (TEN_S + 60, 4.0), (TEN_S + 120, 6.0)] {
+    // However long nobody has counted.
+    let long_ago_s = TEN_S - 40 * 86_400;
+    for (at_s, count) in [(long_ago_s, 9.0), (TEN_S + 60, 4.0), (TEN_S + 120, 6.0)] {
         cells.observe(&counts, at_s, &["Order", "order.status", "NEW"], count);
     }
     cells.observe(

@@ -11,6 +11,7 @@ use super::resolution::week_segments;
 use super::resolve::{Family, resolve};
 use super::views::{CellField, ViewKind};
 use super::{ViewMemory, source_error};
+use crate::engine::EXEMPLAR_WINDOW;
 use crate::query::{CellPages, CellSource};
 use crate::{Problem, event_id_text};
 
@@ -63,7 +64,9 @@ async fn add_exemplars(
         let metric = &view.metric;
         let until_s = end_ms.div_euclid(1000) + 1;
         for week in weeks_of(family, at, &(start_ms.div_euclid(1000)..until_s)) {
-            for segment in week_segments(metric, metric.base, week, cells.now_ms()) {
+            // Coarser cells, which stand for what is not kept any more, have none.
+            let segments = week_segments(metric, EXEMPLAR_WINDOW, week, cells.now_ms());
+            for segment in segments.iter().filter(|s| s.window == EXEMPLAR_WINDOW) {
                 let from_s = segment.window.start_of(start_ms.div_euclid(1000));
                 let starts_s = segment.start_s.max(from_s)..segment.end_s.min(until_s);
                 let mut pages = CellPages::new(cells, metric.number, segment.window, starts_s);

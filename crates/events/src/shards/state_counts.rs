@@ -15,10 +15,6 @@ use super::union_cells::part_cells;
 use crate::query::{CellPages, cover};
 use crate::{Problem, Registry};
 
-/// How far back the last count of a shard is looked for: an instance that runs writes one each
-/// minute.
-const CARRIED_S: i64 = 7 * 86_400;
-
 type Key = (i64, DimensionHash);
 
 /// Whether a metric is the count of states of some service.
@@ -117,7 +113,10 @@ async fn counts_before(
         .into_iter()
         .filter(|window| *window >= scan.window)
         .collect();
-    let from_s = scan.window.start_of((first_s - CARRIED_S).max(0));
+    // An instance that runs writes a count each minute; one that does not still has its objects. Of
+    // what is before this week there is one cell for each week, so that all of it is looked
+    // through.
+    let from_s = EventWindow::Week.start_of(EventWindow::Week.seconds());
     for segment in cover(&windows, from_s, first_s) {
         let starts_s = segment.start_s..segment.end_s;
         for number in part.numbers.metrics(scan.metric) {

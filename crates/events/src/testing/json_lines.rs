@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use icecore_model::event::EventId;
 use icecore_model::{BoxFuture, StoreError};
 
 use crate::{
-    Field, FileBytes, FileFormat, FileRows, FileScan, StoredEvent, decode_events, encode_events,
-    event_id_text,
+    Field, FileBytes, FileFormat, FileRows, FileScan, FileSize, FileWriter, StoredEvent,
+    decode_events, encode_events, event_id_text,
 };
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,17 +18,8 @@ impl FileFormat for JsonLines {
         "jsonl"
     }
 
-    fn encode(&self, _: &[Field], events: &[StoredEvent<'_>]) -> Result<Vec<u8>, StoreError> {
-        let is_sorted = events.is_sorted_by_key(|event| (event.started_ns, event.id));
-        assert!(is_sorted, "events of a file are sorted");
-        let mut text = String::new();
-        for event in events {
-            let id = event_id_text(event.id);
-            let block = encode_events(0, [event].into_iter());
-            let hex: String = block.iter().map(|byte| format!("{byte:02x}")).collect();
-            let _ = writeln!(text, r#"{{"id":"{id}","event":"{hex}"}}"#);
-        }
-        Ok(text.into_bytes())
+    fn begin(&self, _: &[Field], _: FileSize) -> Result<Box<dyn FileWriter>, StoreError> {
+        Ok(Box::new(Lines::default()))
     }
 
     fn open<'a>(
@@ -49,8 +41,34 @@ impl FileFormat for JsonLines {
             if scan.newest_first {
                 events.reverse();
             }
-            Ok(Box::new(Rows(Some(events))) as Box<dyn FileRows>)
+            Ok(Box::new(Rows(events.into_iter())) as Box<dyn FileRows>)
         })
+    }
+}
+
+/// A file in the making.
+#[derive(Default)]
+struct Lines {
+    text: String,
+    last: Option<(i64, EventId)>,
+}
+
+impl FileWriter for Lines {
+    fn push(&mut self, events: &[&StoredEvent<'_>]) -> Result<(), StoreError> {
+        for event in events {
+            let place = (event.started_ns, event.id);
+            assert!(self.last <= Some(place), "events of a file are sorted");
+            self.last = Some(place);
+            let id = event_id_text(event.id);
+            let block = encode_events(0, [*event].into_iter());
+            let hex: String = block.iter().map(|byte| format!("{byte:02x}")).collect();
+            let _ = writeln!(self.text, r#"{{"id":"{id}","event":"{hex}"}}"#);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Vec<u8>, StoreError> {
+        Ok(self.text.into_bytes())
     }
 }
 
@@ -71,13 +89,14 @@ fn damaged(error: &dyn std::error::Error) -> StoreError {
     StoreError(format!("a file of events is damaged: {error}"))
 }
 
-struct Rows(Option<Vec<StoredEvent<'static>>>);
+/// A few at a time, as those of large files come.
+struct Rows(std::vec::IntoIter<StoredEvent<'static>>);
 
 impl FileRows for Rows {
     fn next_batch(
         &mut self,
     ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent<'static>>>, StoreError>> {
-        let events = self.0.take();
-        Box::pin(async move { Ok(events) })
+        let events: Vec<_> = self.0.by_ref().take(3).collect();
+        Box::pin(async move { Ok((!events.is_empty()).then_some(events)) })
     }
 }

@@ -404,9 +404,9 @@ pub static SETTINGS: &[Setting] = &[
     setting!("events.seal_events", Integer, events.seal_events, "1" to "",
         "Events that are put into files before that time."),
     setting!("events.merge_up_to_events", Integer, events.merge_up_to_events, "1" to "",
-        "Events of a file that was merged of smaller ones of the same service, type and week, at most: they are in memory while it is made, about 1 KiB each."),
+        "Events of a file that was merged of smaller ones of the same service, type and week, at most. It has 128 MiB at most, too, and is in memory while it is made; a file with half of that is not merged again."),
     setting!("events.merge_files", Integer, events.merge_files, "2" to "10000",
-        "Small files that are merged, at least: ten at a time write an event about twice more."),
+        "Small files that are merged, at least, unless they have half of what a merged one may have: ten at a time write an event about twice more."),
     setting!(
         "events.file_grace",
         Time,

@@ -1,5 +1,8 @@
 //! Events over HTTP: what is taken, what is refused and how it is said, who may do what.
 
+mod faults;
+mod while_sealing;
+
 use std::io::Write as _;
 
 use serde_json::{Value, json};
@@ -366,6 +369,73 @@ async fn metrics_of_events_are_shown() {
     ] {
         assert!(page.text().contains(line), "{line}");
     }
+    served.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn exemplars_of_histograms_name_events() {
+    let served = with_documents(&[]).await;
+    let histogram = "
+apiVersion: obsinity/v1
+kind: MetricHistogram
+metadata: { service: shop, event: order.placed, name: items }
+spec:
+  value: order.items
+  key: { dimensions: [order.channel] }
+  buckets: { strategy: custom, bounds: [10] }
+";
+    let path = "/api/admin/config/documents";
+    let body = histogram.as_bytes();
+    let answer = served.request("POST", path, &[YAML], body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let trace = "5b8aa5a2d2c872e8321cf37308d69df2";
+    for number in [7, 77] {
+        let mut event = order(number);
+        event["trace"] = json!({"traceId": trace});
+        let answer = post(&served, "/events/publish", &event).await;
+        assert_eq!(answer.status, 202, "{}", answer.text());
+    }
+    // From memory, and from the store.
+    for _ in 0..2 {
+        let path = "/api/v1/query_exemplars?query=items_bucket";
+        let found = served.get(path, &[]).await.data();
+        let found: Vec<_> = found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|series| {
+                let labels = &series["seriesLabels"];
+                assert_eq!(labels["order_channel"], "web", "{series}");
+                let exemplar = &series["exemplars"][0];
+                assert_eq!(exemplar["labels"]["trace_id"], trace, "{series}");
+                let event = exemplar["labels"]["event_id"].clone();
+                (labels["le"].clone(), event, exemplar["value"].clone())
+            })
+            .collect();
+        let expected = [
+            (json!("+Inf"), json!(id(77)), json!("77")),
+            (json!("10"), json!(id(7)), json!("7")),
+        ];
+        assert_eq!(found, expected);
+        let flushed = served.request("POST", "/api/admin/flush", &[], b"").await;
+        assert_eq!(flushed.status, 200, "{}", flushed.text());
+    }
+    served.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn without_memory_events_are_to_be_sent_again_later() {
+    let served = with_documents(&[("events.memory_limit", "1MiB")]).await;
+    let mut large = order(1);
+    for attribute in 0..40 {
+        large["attributes"][format!("text{attribute}")] = json!("x".repeat(30_000));
+    }
+    let answer = post(&served, "/events/publish", &large).await;
+    problem(&answer, 503, "ingest.unavailable");
+    let seconds: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+    assert!(seconds > 0);
+    let answer = post(&served, "/events/publish", &order(2)).await;
+    assert_eq!(answer.status, 202, "{}", answer.text());
     served.stop().await.unwrap();
 }
 

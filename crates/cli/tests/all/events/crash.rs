@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
-use super::{
-    WINDOWS, counted, flush, get, id, now_ms, order, post, register, serve, sql, time_text,
-};
+use super::{WINDOWS, counted, flush, get, id, now_ms, order, post, register, serve, time_text};
 use crate::http::Client;
 use crate::served::{TestServer, Workplace, check_is_clean};
 
@@ -25,6 +23,9 @@ const BUSY: &[&str] = &[
     "1s",
     "--events.merge-files",
     "3",
+    // Of merging, too.
+    "--events.retention-interval",
+    "1s",
     "--events.max-keys",
     "64",
 ];
@@ -55,6 +56,7 @@ fn acknowledged_events_are_counted_once_whatever_happens() {
     verify(&mut client, &acknowledged, began_ms);
     flush(&mut client);
     verify(&mut client, &acknowledged, began_ms);
+    verify_each(&mut client, &acknowledged);
     drop(served);
     check_is_clean(workplace.path("data"), &[]);
 }
@@ -136,24 +138,140 @@ fn resend(
 
 fn verify(client: &mut Client, acknowledged: &BTreeSet<u64>, began_ms: i64) {
     let expected = i64::try_from(acknowledged.len()).expect("a count");
-    let (start_ms, end_ms) = (began_ms - 3_600_000, began_ms + 60_000);
+    let range = (began_ms - 3_600_000, began_ms + 60_000);
     for window in WINDOWS {
-        let (count, read) = counted(client, window, start_ms, end_ms);
+        let (count, read) = counted(client, window, range.0, range.1);
         assert_eq!((count, read.as_str()), (expected, window));
+        check_histogram(client, window, range, acknowledged);
+        check_gauge(client, window, range, acknowledged, began_ms);
     }
-    let search = json!({
-        "service": "shop", "period": {"between": [time_text(start_ms), time_text(end_ms)]},
-        "limit": 1, "includeTotal": true,
+    let ids: BTreeSet<String> = acknowledged.iter().map(|number| id(*number)).collect();
+    check_ids("search", &searched(client, range), &ids);
+    let query = json!({
+        "q": "SELECT event_id FROM events", "limit": 100_000, "format": "columnar",
+        "allowFullScan": true,
     });
-    let answer = post(client, "/api/search/events", &search, 200);
-    assert_eq!(answer["total"], expected);
-    let query = "SELECT count(*) AS n, count(DISTINCT event_id) AS ids FROM events";
-    assert_eq!(
-        sql(client, query),
-        [json!({"n": expected, "ids": expected})]
+    let answer = post(client, "/events/sql", &query, 200);
+    let found = answer["data"]["data"]["event_id"].as_array();
+    check_ids("SQL", found.expect("a column"), &ids);
+}
+
+/// Each of these ids is there once, and no other.
+#[track_caller]
+fn check_ids(what: &str, found: &[Json], expected: &BTreeSet<String>) {
+    let texts = found.iter().map(|id| id.as_str().expect("a text"));
+    let once: BTreeSet<String> = texts.map(str::to_owned).collect();
+    assert_eq!(once.len(), found.len(), "{what} has an event twice");
+    let lost: Vec<&String> = expected.difference(&once).collect();
+    let more: Vec<&String> = once.difference(expected).collect();
+    assert!(
+        lost.is_empty() && more.is_empty(),
+        "{what}: -{lost:?} +{more:?}"
     );
-    for number in acknowledged.iter().step_by(17) {
+}
+
+/// The ids of all pages of a search.
+fn searched(client: &mut Client, (start_ms, end_ms): (i64, i64)) -> Vec<Json> {
+    let mut body = json!({
+        "service": "shop", "period": {"between": [time_text(start_ms), time_text(end_ms)]},
+        "limit": 300, "includeTotal": true,
+    });
+    let mut ids = Vec::new();
+    loop {
+        let answer = post(client, "/api/search/events", &body, 200);
+        let page = answer["data"]["events"].as_array().expect("events");
+        ids.extend(page.iter().map(|event| event["event_id"].clone()));
+        let next = &answer["links"]["next"]["body"];
+        if next.is_null() {
+            assert_eq!(answer["total"], ids.len());
+            return ids;
+        }
+        body = next.clone();
+    }
+}
+
+/// The intervals of an answer about a metric, with their beginnings and ends.
+fn intervals(
+    client: &mut Client,
+    (path, name): (&str, (&str, &str)),
+    window: &str,
+    (start_ms, end_ms): (i64, i64),
+) -> Vec<(i64, i64, Json)> {
+    let mut question = json!({
+        "serviceKey": "shop", "eventType": "order.placed", "interval": window,
+        "start": time_text(start_ms), "end": time_text(end_ms),
+        "limits": {"offset": 0, "limit": 11_000},
+    });
+    question[name.0] = json!(name.1);
+    let answer = post(client, path, &question, 200);
+    assert_eq!(answer["window"], window);
+    let ms = |time: &Json| {
+        let time = chrono::DateTime::parse_from_rfc3339(time.as_str().expect("a time"));
+        time.expect("RFC 3339").timestamp_millis()
+    };
+    let intervals = answer["data"]["intervals"].as_array().expect("intervals");
+    let found = intervals
+        .iter()
+        .map(|one| (ms(&one["from"]), ms(&one["to"]), one.clone()));
+    found.collect()
+}
+
+fn check_histogram(
+    client: &mut Client,
+    window: &str,
+    range: (i64, i64),
+    acknowledged: &BTreeSet<u64>,
+) {
+    let asked = (
+        "/api/query/histograms",
+        ("histogramName", "order_latency_ms"),
+    );
+    let (mut samples, mut sum) = (0, 0.0);
+    for (_, _, interval) in intervals(client, asked, window, range) {
+        for series in interval["series"].as_array().expect("series") {
+            samples += series["samples"].as_u64().expect("a count");
+            sum += series["sum"].as_f64().unwrap_or_default();
+        }
+    }
+    // As `order` has it; whole numbers add up exactly.
+    let latencies = acknowledged.iter().map(|number| number % 60);
+    let expected = (acknowledged.len() as u64, latencies.sum::<u64>() as f64);
+    assert_eq!((samples, sum), expected, "{window}");
+}
+
+/// The gauge has the stock that the latest event of an interval speaks of.
+fn check_gauge(
+    client: &mut Client,
+    window: &str,
+    range: (i64, i64),
+    acknowledged: &BTreeSet<u64>,
+    began_ms: i64,
+) {
+    let asked = ("/api/query/gauges", ("gaugeName", "stock_level"));
+    let mut seen = 0;
+    for (from_ms, to_ms, interval) in intervals(client, asked, window, range) {
+        let of_interval = acknowledged.iter().filter(|number| {
+            let at_ms = at_ms(**number, began_ms);
+            (from_ms..to_ms).contains(&at_ms)
+        });
+        // Of equal times the greater id counts, which is that of the greater number.
+        let latest = of_interval.max_by_key(|number| (at_ms(**number, began_ms), **number));
+        let value = interval["values"][0]["value"].as_f64();
+        assert_eq!(
+            value,
+            latest.map(|number| *number as f64),
+            "{window}: {interval}"
+        );
+        seen += usize::from(value.is_some());
+    }
+    assert!(seen > 0, "{window} has no value");
+}
+
+/// Each event by its id.
+fn verify_each(client: &mut Client, acknowledged: &BTreeSet<u64>) {
+    for number in acknowledged {
         let one = get(client, &format!("/api/events/shop/{}", id(*number)), 200);
         assert_eq!(one["event_id"], id(*number));
+        assert_eq!(one["attributes"]["stock"]["level"], *number);
     }
 }

@@ -4,9 +4,10 @@ use bytes::Bytes;
 use icecore_model::event::EventWindow;
 use serde_json::{Value as Json, json};
 
-use super::{BASE_S, Bench, DOCUMENTS, id, order};
+use super::{BASE_S, Bench, DOCUMENTS, id, order, raw_events};
 use crate::engine::{EventOptions, PublishStatus, Unconfigured};
 use crate::event_id_text;
+use crate::testing::{Fault, Operation};
 
 #[tokio::test]
 async fn a_repeat_changes_nothing() {
@@ -25,6 +26,9 @@ async fn a_repeat_changes_nothing() {
         .check_counts("orders", &[("order.channel=web", 1)])
         .await;
     bench.check_counts("all_orders", &[("", 1)]).await;
+    bench
+        .check_samples("order_total", &[("order.channel=web", 1)])
+        .await;
     assert_eq!(bench.raw_ids().await, [id(1)]);
     assert_eq!(bench.events.metrics().duplicates.get(), 4);
 }
@@ -178,6 +182,85 @@ async fn what_is_in_quarantine_is_stored_once_its_type_is_known() {
             .items
             .is_empty()
     );
+}
+
+/// With everything that its parent gives it, as if its type had been known at once.
+#[tokio::test]
+async fn a_nested_event_from_the_quarantine_is_what_it_would_have_been() {
+    let options = EventOptions {
+        keep_payload: true,
+        ..EventOptions::default()
+    };
+    let at = |ms: i64| json!((BASE_S * 1_000 + ms) * 1_000_000);
+    let mut event = with_nested(
+        1,
+        json!([
+            // End and duration of the parent.
+            { "name": "payment", "attributes": { "try": 1 }, "status": { "code": "ERROR" } },
+            { "name": "payment", "time": { "startUnixNano": at(10), "endUnixNano": at(25) },
+              "kind": "CLIENT" },
+            { "name": "payment", "startUnixNano": at(20),
+              "events": [{ "name": "payment" }, { "name": "order.placed" }, { "name": "never" }] },
+        ]),
+    );
+    event["endUnixNano"] = at(40);
+    event["synthetic"] = json!(true);
+    event["trace"] = json!({
+        "traceId": "5b8aa5a2d2c872e8321cf37308d69df2", "spanId": "051581bf3cb55c13",
+        "parentSpanId": "051581bf3cb55c14", "correlationId": "cart-778",
+    });
+    let known = Bench::with(options.clone(), DOCUMENTS).await;
+    known.apply(NESTED).await;
+    known.publish(&event).await;
+    let mut later = Bench::with(options, DOCUMENTS).await;
+    later.publish(&event).await;
+    assert_eq!(later.raw_ids().await.len(), 2);
+    later.crash(0).await;
+    later.apply(NESTED).await;
+    let report = later.events.replay_quarantine().await.unwrap();
+    assert_eq!((report.stored, report.remaining), (4, 1));
+    // Again and again: what stays is listed once.
+    let report = later.events.replay_quarantine().await.unwrap();
+    assert_eq!((report.stored, report.remaining), (0, 1));
+    let stored = async |bench: &Bench| {
+        let mut events = raw_events(&bench.events.view().await.unwrap()).await;
+        events.sort_by_key(|event| event.id);
+        events
+    };
+    let (expected, found) = (stored(&known).await, stored(&later).await);
+    assert_eq!(expected.len(), 6);
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn a_repeat_adds_nothing_to_the_quarantine() {
+    let mut bench = Bench::new().await;
+    let event = with_nested(1, json!([{ "name": "unknown" }]));
+    assert_eq!(bench.publish(&event).await, PublishStatus::Stored);
+    assert_eq!(bench.publish(&event).await, PublishStatus::Duplicate);
+    bench.crash(0).await;
+    let again = [
+        event.clone(),
+        with_nested(2, json!([{ "name": "unknown" }])),
+        event,
+    ];
+    let outcome = bench.publish_all(&again).await;
+    assert_eq!((outcome.stored, outcome.duplicates), (1, 2));
+    let listed = bench.events.quarantine(None, 100).await.unwrap().items;
+    assert_eq!(listed.len(), 2);
+}
+
+/// The parent would be a repeat from then on, and its nested event would be nowhere.
+#[tokio::test]
+async fn a_parent_is_not_stored_before_what_is_nested_in_it_is_listed() {
+    let bench = Bench::new().await;
+    let event = with_nested(1, json!([{ "name": "unknown" }]));
+    bench.store.fail(Operation::Write, Fault::Lost);
+    let body = Bytes::from(event.to_string());
+    assert_eq!(bench.events.publish(body).await.unwrap_err().status, 503);
+    assert_eq!(bench.publish(&event).await, PublishStatus::Stored);
+    let listed = bench.events.quarantine(None, 100).await.unwrap().items;
+    assert_eq!(listed.len(), 1);
 }
 
 #[tokio::test]

@@ -83,6 +83,75 @@ async fn a_missing_dimension_or_a_bad_value_is_skipped_and_counted() {
         .await;
 }
 
+const EVERY_KIND: &str = r#"
+kind: Event
+apiVersion: obsinity/v1
+metadata: { service: shop, name: order.placed }
+spec:
+  schema:
+    type: object
+    properties:
+      order:
+        type: object
+        properties:
+          channel: { type: string, index: true }
+          items: { type: integer }
+"#;
+
+/// A histogram and a gauge, without a dimension, and with one that may be missing.
+#[tokio::test]
+async fn every_kind_counts_without_dimensions_and_skips_missing_ones_alike() {
+    let metric = |kind: &str, name: &str, spec: &str| {
+        let buckets = if kind == "MetricHistogram" {
+            "buckets: { strategy: custom, bounds: [10] }, "
+        } else {
+            ""
+        };
+        format!(
+            "---\napiVersion: obsinity/v1\nkind: {kind}\nmetadata: {{ service: shop, event: \
+             order.placed, name: {name} }}\nspec: {{ {buckets}value: order.items, {spec} }}\n"
+        )
+    };
+    let by_channel = "key: { dimensions: [order.channel] }";
+    let or_empty = "key: { dimensions: [order.channel] }, onMissing: empty";
+    let mut documents = EVERY_KIND.to_owned();
+    for (kind, prefix) in [("MetricHistogram", "h"), ("MetricGauge", "g")] {
+        documents += &metric(kind, &format!("{prefix}_all"), "onMissing: skip");
+        documents += &metric(kind, &format!("{prefix}_skip"), by_channel);
+        documents += &metric(kind, &format!("{prefix}_empty"), or_empty);
+    }
+    let bench = Bench::with(EventOptions::default(), &documents).await;
+    let mut without = order(2, 1, "web", 7, 1.0);
+    without["attributes"]["order"] = json!({ "items": 7 });
+    bench
+        .publish_all(&[order(1, 0, "web", 3, 1.0), without])
+        .await;
+    let web = "order.channel=web";
+    bench.check_samples("h_all", &[("", 2)]).await;
+    bench.check_samples("h_skip", &[(web, 1)]).await;
+    bench.check_samples("h_empty", &[("", 1), (web, 1)]).await;
+    let view = bench.events.view().await.unwrap();
+    for window in EventWindow::ALL {
+        let gauges = |metric: &str, cells: &super::ModelCells| -> Vec<(String, f64)> {
+            let of_metric = cells.iter().filter(|((name, _, _), _)| name == metric);
+            let values = of_metric.map(|((_, _, set), cell)| match cell {
+                Cell::Gauge(cell) => (set.clone(), cell.value),
+                other => panic!("{other:?} is no gauge"),
+            });
+            values.collect()
+        };
+        let cells = shown_cells(&view, window).await;
+        let (empty, web) = ((String::new(), 7.0), (web.to_owned(), 3.0));
+        assert_eq!(gauges("g_all", &cells), [empty.clone()], "{window:?}");
+        assert_eq!(gauges("g_skip", &cells), [web.clone()], "{window:?}");
+        assert_eq!(gauges("g_empty", &cells), [empty, web], "{window:?}");
+    }
+    let mut skipped = bench.events.metrics().skipped();
+    skipped.retain(|(_, _, events)| *events > 0);
+    let missing = |name: &str| (name.to_owned(), SkipReason::MissingDimension, 1);
+    assert_eq!(skipped, [missing("g_skip"), missing("h_skip")]);
+}
+
 const OTHERS: &str = r#"
 kind: Event
 apiVersion: obsinity/v1

@@ -1,6 +1,7 @@
 //! Faults of the store, one at a time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use icecore_model::event::EventWindow;
@@ -54,6 +55,74 @@ async fn a_flush_with_an_unknown_outcome_waits_until_the_mark_can_be_read() {
         bench.events.flush().await.unwrap();
         bench.check_counts("orders", &[(WEB, 1)]).await;
     }
+}
+
+const MORE: &str = "
+kind: MetricCounter
+apiVersion: obsinity/v1
+metadata: { service: shop, event: order.placed, name: more_orders }
+spec: {}
+";
+
+/// A change of the registry that has failed while the store cannot be read.
+async fn undecided(bench: &Bench, fault: Fault) {
+    bench.publish(&order(1, 0, "web", 1, 1.0)).await;
+    bench.events.flush().await.unwrap();
+    bench.store.fail(Operation::Write, fault);
+    for _ in 0..1_000 {
+        bench.store.fail(Operation::Snapshot, Fault::Lost);
+    }
+    let documents = crate::Documents::parse_yaml(MORE).unwrap();
+    let problem = bench.events.apply(documents, false).await.unwrap_err();
+    assert_eq!((problem.status, problem.code), (503, "ingest.unavailable"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_accepted_before_it_is_known_which_registry_is_stored() {
+    for (fault, version) in [(Fault::AppliedWithError, 2), (Fault::Lost, 1)] {
+        let mut bench = Bench::new().await;
+        undecided(&bench, fault).await;
+        let event = order(2, 0, "web", 1, 1.0);
+        let body = Bytes::from(event.to_string());
+        // For as long as it takes.
+        for _ in 0..10 {
+            let problem = bench.events.publish(body.clone()).await.unwrap_err();
+            assert_eq!((problem.status, problem.code), (503, "ingest.unavailable"));
+            assert_eq!(bench.events.flush().await.unwrap_err().status, 503);
+            tokio::time::sleep(Duration::from_secs(15)).await;
+        }
+        let documents = crate::Documents::parse_yaml(MORE).unwrap();
+        assert_eq!(
+            bench
+                .events
+                .apply(documents, false)
+                .await
+                .unwrap_err()
+                .status,
+            503
+        );
+        bench.store.heal(Operation::Snapshot);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(bench.publish(&event).await, PublishStatus::Stored);
+        assert_eq!(bench.events.registry().version, version);
+        for _ in 0..2 {
+            bench.check_counts("orders", &[(WEB, 2)]).await;
+            assert_eq!(bench.raw_ids().await, [id(1), id(2)]);
+            bench.events.flush().await.unwrap();
+            bench.crash(0).await;
+            assert_eq!(bench.events.registry().version, version);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_process_does_not_wait_for_a_store_that_cannot_be_read() {
+    let mut bench = Bench::new().await;
+    undecided(&bench, Fault::AppliedWithError).await;
+    bench.events.close().await.unwrap();
+    bench.crash(0).await;
+    assert_eq!(bench.events.registry().version, 2);
+    bench.check_counts("orders", &[(WEB, 1)]).await;
 }
 
 #[tokio::test]

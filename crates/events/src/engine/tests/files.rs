@@ -75,21 +75,85 @@ async fn small_files_are_merged_while_they_are_read() {
         bench.events.seal().await.unwrap();
     }
     let before = bench.events.view().await.unwrap();
-    assert_eq!(bench.events.merge_files().await.unwrap(), 3);
+    assert_eq!(bench.events.merge_files().await.unwrap(), 5);
     let view = bench.events.view().await.unwrap();
     let files = view.all_files().await.unwrap();
     let events: Vec<u64> = files.iter().map(|file| file.events).collect();
-    assert_eq!(events, [3, 1, 1]);
+    // Two are few, and yet more than half of what a file may have.
+    assert_eq!(events, [3, 2]);
     let all = [1, 2, 3, 4, 5].map(id);
     assert_eq!(bench.raw_ids().await, all);
     // Whoever began before still finds the files of that time.
     bench.events.clean_up().await.unwrap();
     assert_eq!(raw_events(&before).await.len(), 5);
-    assert_eq!(bench.store.memory_files().paths().len(), 6);
+    assert_eq!(bench.store.memory_files().paths().len(), 7);
     bench.clock.advance(601_000);
     bench.events.clean_up().await.unwrap();
-    assert_eq!(bench.store.memory_files().paths().len(), 3);
+    assert_eq!(bench.store.memory_files().paths().len(), 2);
     assert_eq!(bench.raw_ids().await, all);
+}
+
+/// Events of files that overlap come in the order of their starts: the format asserts it.
+#[tokio::test]
+async fn merged_files_are_sorted_and_never_merged_again_once_they_are_large() {
+    let options = EventOptions {
+        merge_files: 3,
+        merge_up_to_events: 40,
+        ..EventOptions::default()
+    };
+    let bench = Bench::with(options, DOCUMENTS).await;
+    let mut number = 0;
+    let mut seal = async |events: u32| {
+        let orders: Vec<_> = (0..events)
+            .map(|n| order(number + n, i64::from(n * 7 % 20), "web", 1, 1.0))
+            .collect();
+        number += events;
+        bench.publish_all(&orders).await;
+        bench.events.seal().await.unwrap();
+        bench.events.merge_files().await.unwrap();
+        let files = bench
+            .events
+            .view()
+            .await
+            .unwrap()
+            .all_files()
+            .await
+            .unwrap();
+        files.iter().map(|file| file.events).collect::<Vec<u64>>()
+    };
+    assert_eq!(seal(5).await, [5]);
+    assert_eq!(seal(5).await, [5, 5]);
+    // Three are enough.
+    assert_eq!(seal(5).await, [15]);
+    // Two are half of what a file may have: it is as large as it gets.
+    assert_eq!(seal(10).await, [25]);
+    assert_eq!(seal(15).await, [25, 15]);
+    assert_eq!(seal(15).await, [25, 30]);
+    let view = bench.events.view().await.unwrap();
+    let files = view.all_files().await.unwrap();
+    let of_file = |file: &crate::EventFile| (file.min_started_ns, file.max_started_ns);
+    let second_ns = |second: i64| (BASE_S + second) * 1_000_000_000;
+    assert_eq!(of_file(&files[0]), (second_ns(0), second_ns(16)));
+    let expected: Vec<_> = (0..55).map(id).collect();
+    assert_eq!(bench.raw_ids().await, expected);
+}
+
+/// What takes long is done beside sealing.
+#[tokio::test]
+async fn sealing_goes_on_while_files_are_merged() {
+    let options = EventOptions {
+        merge_files: 2,
+        ..EventOptions::default()
+    };
+    let bench = Bench::with(options, DOCUMENTS).await;
+    for number in 1..=2 {
+        bench.publish(&order(number, 0, "web", 1, 1.0)).await;
+        bench.events.seal().await.unwrap();
+    }
+    let _merging = bench.events.engine.merging.lock().await;
+    bench.publish(&order(3, 0, "web", 1, 1.0)).await;
+    bench.events.seal().await.unwrap();
+    assert_eq!(bench.events.gauges().tail_events, 0);
 }
 
 #[tokio::test]

@@ -170,6 +170,24 @@ impl Bench {
         }
     }
 
+    /// All five windows of a histogram have so many samples.
+    pub(super) async fn check_samples(&self, metric: &str, expected: &[(&str, u64)]) {
+        let view = self.events.view().await.unwrap();
+        for window in EventWindow::ALL {
+            let mut samples: BTreeMap<String, u64> = BTreeMap::new();
+            for ((of, _, dimensions), cell) in shown_cells(&view, window).await {
+                if let icecore_model::event::Cell::Histogram(cell) = cell
+                    && of == metric
+                {
+                    assert_eq!(cell.counts.iter().sum::<u64>(), cell.samples);
+                    *samples.entry(dimensions).or_default() += cell.samples;
+                }
+            }
+            let expected = expected.iter().map(|(key, n)| (key.to_string(), *n));
+            assert_eq!(samples, expected.collect(), "{metric}, {window:?}");
+        }
+    }
+
     /// Every event that can be read, and that each is there once.
     pub(super) async fn raw_ids(&self) -> Vec<EventId> {
         let view = self.events.view().await.unwrap();

@@ -1,11 +1,12 @@
 //! States of objects.
 
-use icecore_model::event::EventWindow;
+use icecore_model::event::{Cell, EventWindow};
 use serde_json::{Value as Json, json};
 
 use super::{BASE_S, Bench, id};
-use crate::engine::{EventOptions, StateCount};
+use crate::engine::{EventOptions, SkipReason, StateCount};
 use crate::event_id_text;
+use crate::testing::{Fault, Operation};
 
 const STATES: &str = r#"
 kind: Event
@@ -76,6 +77,7 @@ async fn states_are_counted_and_followed_through_flushes_and_crashes() {
     bench.publish(&update(6, 11, "a", " ")).await;
     check_states(&bench, &[("NEW", 1), ("PAID", 1)]).await;
     bench.events.flush().await.unwrap();
+    bench.publish(&update(3, 10, "a", "PAID")).await;
     bench.publish(&update(7, 20, "a", "SENT")).await;
     bench.events.flush().await.unwrap();
     bench.crash(0).await;
@@ -102,32 +104,81 @@ async fn long_names_of_objects_and_states_are_not_followed() {
     check_states(&bench, &[("NEW", 1)]).await;
     bench.events.flush().await.unwrap();
     check_states(&bench, &[("NEW", 1)]).await;
+    // Nothing is left out silently. A blank or missing one is no state at all.
+    bench.publish(&update(4, 0, "", &long)).await;
+    let skipped = bench.events.metrics().skipped();
+    let transitions = "state_transitions_total".to_owned();
+    assert_eq!(skipped, [(transitions, SkipReason::TooLong, 2)]);
+}
+
+/// The counts of all states, minute by minute after the clock's beginning.
+async fn counts_by_minute(bench: &Bench) -> Vec<(i64, String, f64)> {
+    let view = bench.events.view().await.unwrap();
+    let cells = super::shown_cells(&view, EventWindow::Minute).await;
+    let gauges = cells
+        .into_iter()
+        .filter_map(|((_, start_s, set), cell)| match cell {
+            Cell::Gauge(cell) => {
+                let state = set.rsplit('=').next().unwrap_or_default().to_owned();
+                Some((start_s - BASE_S - 3_600, state, cell.value))
+            }
+            _ => None,
+        });
+    gauges.collect()
+}
+
+#[tokio::test]
+async fn counts_of_states_are_written_while_no_events_come() {
+    let mut bench = Bench::with(EventOptions::default(), STATES).await;
+    bench.publish(&update(1, 0, "a", "NEW")).await;
+    bench.events.flush().await.unwrap();
+    let writes = bench.store.writes();
+    // Once in a minute, not with each tick.
+    bench.events.flush().await.unwrap();
+    assert_eq!(bench.store.writes(), writes);
+    for _ in 0..3 {
+        bench.clock.advance(60_000);
+        bench.events.flush().await.unwrap();
+        bench.events.flush().await.unwrap();
+    }
+    assert_eq!(bench.store.writes(), writes + 3);
+    bench.clock.advance(60_000);
+    bench.crash(0).await;
+    // What may have been written is written again.
+    bench.store.fail(Operation::Write, Fault::AppliedWithError);
+    assert!(bench.events.flush().await.is_err());
+    bench.events.flush().await.unwrap();
+    let new = |minute: i64| (minute * 60, "NEW".to_owned(), 1.0);
+    let expected: Vec<_> = (0..5).map(new).collect();
+    assert_eq!(counts_by_minute(&bench).await, expected);
+}
+
+#[tokio::test]
+async fn of_counts_at_one_moment_the_last_one_is_right() {
+    let bench = Bench::with(EventOptions::default(), STATES).await;
+    for (number, status) in [(1, "NEW"), (2, "PAID"), (3, "NEW")] {
+        let at_s = i64::from(number);
+        bench.publish(&update(number, at_s, "a", status)).await;
+        bench.events.flush().await.unwrap();
+    }
+    let expected = [(0, "NEW".to_owned(), 1.0), (0, "PAID".to_owned(), 0.0)];
+    assert_eq!(counts_by_minute(&bench).await, expected);
 }
 
 #[tokio::test]
 async fn counts_of_states_are_a_gauge_of_minutes() {
-    use icecore_model::event::Cell;
     let bench = Bench::with(EventOptions::default(), STATES).await;
     bench.publish(&update(1, 0, "a", "NEW")).await;
     bench.events.flush().await.unwrap();
     bench.clock.advance(60_000);
     bench.publish(&update(2, 1, "a", "PAID")).await;
     bench.events.flush().await.unwrap();
-    let view = bench.events.view().await.unwrap();
-    let cells = super::shown_cells(&view, EventWindow::Minute).await;
-    let gauges = cells
-        .into_iter()
-        .filter_map(|((_, start_s, set), cell)| match cell {
-            Cell::Gauge(cell) => Some((start_s - BASE_S - 3_600, set, cell.value)),
-            _ => None,
-        });
-    let set = |state: &str| format!("object_type=Order,attribute=order.status,state={state}");
     let expected = [
-        (0, set("NEW"), 1.0),
-        (60, set("NEW"), 0.0),
-        (60, set("PAID"), 1.0),
+        (0, "NEW".to_owned(), 1.0),
+        (60, "NEW".to_owned(), 0.0),
+        (60, "PAID".to_owned(), 1.0),
     ];
-    assert_eq!(gauges.collect::<Vec<_>>(), expected);
+    assert_eq!(counts_by_minute(&bench).await, expected);
 }
 
 #[tokio::test]
