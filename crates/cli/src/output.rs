@@ -124,6 +124,17 @@ pub(crate) fn status_line() -> ProgressBar {
         .with_finish(ProgressFinish::AndClear)
 }
 
+/// Makes a bar of a line: how much of a total is done, and what the line says.
+pub(crate) fn show_fraction(line: &ProgressBar, done: u64, total: u64) {
+    const TEMPLATE: &str = "[{bar:30}] {percent:>3} %  {msg}";
+    if line.length().is_none() {
+        let style = ProgressStyle::with_template(TEMPLATE).expect("the template is valid");
+        line.set_style(style.progress_chars("=> "));
+    }
+    line.set_length(total);
+    line.set_position(done);
+}
+
 /// Shows on `line` how far something is that reads a database.
 pub(crate) fn show_progress(
     line: &ProgressBar,

@@ -16,6 +16,7 @@ mod export_run;
 pub(crate) mod import;
 mod opentsdb;
 pub(crate) mod progress;
+mod rolled_up_time;
 mod slices;
 pub(crate) mod state_file;
 mod target;

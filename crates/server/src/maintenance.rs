@@ -7,7 +7,7 @@
 
 use icecore_storage::{
     JobStatus, KeptBackBucket, LevelStatus, MaintenanceReport, MaintenanceStatus, QuarantinedHour,
-    SizeCount, SkippedJob,
+    RunProgress, SizeCount, SkippedJob,
 };
 use icecore_wire::prometheus::api_json::{write_list, write_string};
 
@@ -21,6 +21,13 @@ pub fn write_maintenance_status(out: &mut Vec<u8>, status: &MaintenanceStatus) {
     raw(out, ",\"running\":");
     match &status.running {
         Some(job) => write_job(out, job),
+        None => raw(out, "null"),
+    }
+    raw(out, ",\"run\":");
+    match status.run {
+        Some(RunProgress { done, waiting }) => {
+            raw(out, &format!("{{\"done\":{done},\"waiting\":{waiting}}}"));
+        }
         None => raw(out, "null"),
     }
     raw(
@@ -89,10 +96,11 @@ fn write_level(out: &mut Vec<u8>, level: &LevelStatus) {
     raw(
         out,
         &format!(
-            ",\"buckets\":{},\"remnants\":{},\"outOfDate\":{},\"culledBeforeMs\":{culled_before},\"waiting\":{},\"lagSeconds\":{}}}",
+            ",\"buckets\":{},\"remnants\":{},\"outOfDate\":{},\"outOfDateHours\":{},\"culledBeforeMs\":{culled_before},\"waiting\":{},\"lagSeconds\":{}}}",
             level.buckets,
             level.remnants,
             level.out_of_date,
+            level.out_of_date_hours,
             level.waiting,
             finite(level.lag_seconds)
         ),

@@ -14,7 +14,7 @@ use icecore_model::event::{EventShard, EventStore};
 use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
 use icecore_model::{
-    BoxFuture, BucketSize, Catalog, CatalogRecord, Clock, Exemplar, Fill, Labels, Metadata,
+    BoxFuture, BucketSize, Catalog, CatalogRecord, Clock, Exemplar, Fill, Labels, Levels, Metadata,
     PendingWrite, SampleStore, Selection, SeriesSource, SeriesStream, SourceError, StoreError,
     SystemClock, WriteOutcome,
 };
@@ -32,10 +32,12 @@ use crate::context::{Context, Stop};
 use crate::error::{Error, Result, WriteError};
 use crate::events::{DatabaseEvents, OtherShard};
 use crate::ingest::flush::QuarantinedHour;
-use crate::ingest::head::{WriteBatch, families_of};
+use crate::ingest::head::{TOO_OLD, WriteBatch, families_of};
 use crate::ingest::journal::{Durable, summarize_epochs};
 use crate::ingest::{self, Ingest};
-use crate::maintenance::{self, Deletion, Maintenance, MaintenanceReport, MaintenanceStatus};
+use crate::maintenance::{
+    self, Deletion, DeletionReport, Maintenance, MaintenanceReport, MaintenanceStatus,
+};
 use crate::metrics::Metrics;
 use crate::options::{Limits, Options};
 use crate::pause::Pauses;
@@ -86,7 +88,9 @@ pub struct Commit {
     samples: u64,
     histograms: u64,
     exemplars: u64,
+    /// Without those that came too late.
     rejected: u64,
+    too_late: u64,
     metrics: Arc<Metrics>,
 }
 
@@ -102,6 +106,7 @@ impl Commit {
         metrics.histograms.add(self.histograms);
         metrics.exemplars.add(self.exemplars);
         metrics.rejected.add(self.rejected);
+        metrics.rejected_late.add(self.too_late);
         Ok(())
     }
 }
@@ -246,12 +251,15 @@ impl Database {
         if let Some(durable) = &mut durable {
             durable.began_at(began);
         }
+        let late = outcome.rejected.iter().filter(|r| r.reason == TOO_OLD);
+        let too_late = late.map(|rejection| rejection.count).sum();
         let commit = Commit {
             durable,
             samples: outcome.samples,
             histograms: outcome.histograms,
             exemplars: outcome.exemplars,
-            rejected: outcome.rejected_count(),
+            rejected: outcome.rejected_count() - too_late,
+            too_late,
             metrics: Arc::clone(&self.context.metrics),
         };
         Ok((outcome, commit))
@@ -260,6 +268,11 @@ impl Database {
     /// Selects series; their samples are read as the stream is pulled.
     pub async fn select(&self, selection: Selection) -> Result<impl SeriesStream + use<>> {
         SelectStream::open(&self.reader, selection).await
+    }
+
+    /// Which levels a selection of samples would read now, both ends included.
+    pub fn levels(&self, start_ms: i64, end_ms: i64) -> Vec<Arc<Levels>> {
+        self.reader.finest_levels((start_ms, end_ms))
     }
 
     /// Label sets that match, in label order.
@@ -372,8 +385,8 @@ impl Database {
 
     /// Deletes: what is deleted is in no later selection of anybody, also after a restart; what is
     /// written afterwards is. Durable when it returns. Waits for a job that copies what is to be
-    /// deleted.
-    pub async fn delete_series(&self, deletion: Deletion) -> Result<()> {
+    /// deleted. Says what went beside it: where samples are gone, windows go whole.
+    pub async fn delete_series(&self, deletion: Deletion) -> Result<DeletionReport> {
         maintenance::delete_series(&self.maintenance, deletion).await
     }
 

@@ -42,8 +42,8 @@ pub use icecore_model::{
 pub use ingest::flush::QuarantinedHour;
 pub use ingest::head::WriteBatch;
 pub use maintenance::{
-    Deletion, JobStatus, KeptBackBucket, LevelStatus, MaintenanceReport, MaintenanceStatus,
-    SizeCount, SkippedJob,
+    DeletedBeyond, Deletion, DeletionReport, JobStatus, KeptBackBucket, LevelStatus,
+    MaintenanceReport, MaintenanceStatus, RunProgress, SizeCount, SkippedJob,
 };
 pub use metrics::{JobMetrics, Metrics};
 pub use options::{

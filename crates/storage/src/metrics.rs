@@ -9,6 +9,9 @@ pub struct Metrics {
     pub histograms: Counter,
     pub exemplars: Counter,
     pub rejected: Counter,
+    /// Refused because what was stored at their time has been rolled up or culled; not among the
+    /// above.
+    pub rejected_late: Counter,
     /// Delta points that had been added before.
     pub delta_duplicates: Counter,
     /// Delta points that began before the one before them ended.

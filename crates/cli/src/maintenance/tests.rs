@@ -28,6 +28,12 @@ fn progress_says_what_is_under_way() {
         progress::line(&busy(), false),
         "coarsen 2023-11-15T00:00:00Z 4h from 4 buckets, samples, 3 waiting, 2 retired"
     );
+    let mut run = busy();
+    run["run"] = json!({"done": 2, "waiting": 4});
+    assert_eq!(
+        progress::line(&run, false),
+        "coarsen 2023-11-15T00:00:00Z 4h from 4 buckets, samples, 2 of 6 jobs done, 2 retired"
+    );
     let paused = json!({"running": null, "paused": "ingest", "waiting": 1});
     assert_eq!(
         progress::line(&paused, false),
@@ -35,6 +41,22 @@ fn progress_says_what_is_under_way() {
     );
     // A server of another version may say less.
     assert_eq!(progress::line(&json!({}), true), "between jobs");
+}
+
+#[test]
+fn a_bar_has_jobs_and_what_is_done_of_one() {
+    assert_eq!(progress::fraction(&busy()), None, "of an older server");
+    let of = |done: u64, waiting: u64, phase: &str| {
+        let mut status = busy();
+        status["run"] = json!({"done": done, "waiting": waiting});
+        status["running"]["phase"] = json!(phase);
+        progress::fraction(&status)
+    };
+    assert_eq!(of(0, 0, "samples"), None);
+    assert_eq!(of(2, 4, "series"), Some((2000, 6000)));
+    // 400 of 1000 series.
+    assert_eq!(of(2, 4, "samples"), Some((2399, 6000)));
+    assert_eq!(of(6, 0, "samples"), Some((6000, 6000)));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
 use super::progress::Progress;
+use super::rolled_up_time::RolledUpTime;
 use super::slices::Slices;
 use super::state_file::{StateFile, sibling_path};
 use super::target::{Compression, CountingWriter, Target};
@@ -107,6 +108,7 @@ impl ExportRun {
             compression: Compression::of(&self.output),
             target,
             progress: Progress::new(),
+            rolled: RolledUpTime::default(),
         };
         while let Some((from, to)) = slices.next() {
             let mut params = self.request.params.clone();
@@ -153,6 +155,9 @@ impl ExportRun {
             state_file.remove();
         }
         copy.progress.clear();
+        if let Some(rolled) = copy.rolled.note() {
+            eprintln!("icecore: note: {rolled}");
+        }
         Ok(copy.progress)
     }
 }
@@ -172,6 +177,7 @@ struct Copy<'a> {
     compression: Compression,
     target: Target,
     progress: Progress,
+    rolled: RolledUpTime,
 }
 
 impl Copy<'_> {
@@ -190,6 +196,9 @@ impl Copy<'_> {
             let bytes = response.bytes().await?;
             Answer::parse(&Body { status, bytes }, connection.server())?;
             bail!("{} answered {status}", connection.server());
+        }
+        if let Some(value) = response.headers().get(RolledUpTime::HEADER) {
+            self.rolled.add(value.to_str().unwrap_or_default());
         }
         let mut sink = CountingWriter {
             target: &mut self.target,

@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 
 use crate::served::{Serve, TestServer, Workplace, check_is_clean};
 
-const HOUR_S: i64 = 3600;
-const DAY_S: i64 = 24 * HOUR_S;
+pub(crate) const HOUR_S: i64 = 3600;
+pub(crate) const DAY_S: i64 = 24 * HOUR_S;
 
 /// The places where the process ends, and the how many-th time it is there: in the middle of
 /// building windows, at their commits, before and after what they were made of goes, and when its
@@ -26,15 +26,15 @@ const ENDS: [&str; 7] = [
 ];
 
 /// A run that waits for files to grow old would take most of the time of this test.
-const SETTINGS: [(&str, &str); 1] = [("ICECORE_STORAGE_GC_MIN_AGE", "1s")];
+pub(crate) const SETTINGS: [(&str, &str); 1] = [("ICECORE_STORAGE_GC_MIN_AGE", "1s")];
 
-fn now_s() -> i64 {
+pub(crate) fn now_s() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     now.as_secs() as i64 / HOUR_S * HOUR_S
 }
 
 /// Five days of a counter and a gauge that ended 40 days ago, and one day of yesterday.
-fn samples(now_s: i64) -> String {
+pub(crate) fn samples(now_s: i64) -> String {
     let old = now_s - 45 * DAY_S..now_s - 40 * DAY_S;
     let new = now_s - 2 * DAY_S..now_s - DAY_S;
     let times: Vec<i64> = old.step_by(300).chain(new.step_by(300)).collect();
@@ -51,7 +51,7 @@ fn samples(now_s: i64) -> String {
 }
 
 /// What dashboards ask, on the grid of windows.
-fn answers(served: &TestServer, now_s: i64) -> Vec<Json> {
+pub(crate) fn answers(served: &TestServer, now_s: i64) -> Vec<Json> {
     let queries = [
         "sum_over_time(temperature[1h])",
         "max_over_time(temperature[6h])",
@@ -72,13 +72,13 @@ fn answers(served: &TestServer, now_s: i64) -> Vec<Json> {
     queries.iter().map(ask).collect()
 }
 
-fn serve(workplace: &Workplace, name: &str) -> Serve {
+pub(crate) fn serve(workplace: &Workplace, name: &str) -> Serve {
     let serve = Serve::new(workplace.path(name), workplace.path(&format!("{name}.log")));
     let settings = SETTINGS.iter();
     settings.fold(serve, |serve, (key, value)| serve.env(key, value))
 }
 
-fn run_maintenance(served: &TestServer) -> Option<Json> {
+pub(crate) fn run_maintenance(served: &TestServer) -> Option<Json> {
     let mut client = served.client().with_patience(Duration::from_secs(120));
     let answer = client
         .post("/api/v1/admin/maintenance/run", &[], b"")
@@ -101,7 +101,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// A policy that keeps raw samples of one series for longer than those of the other, and merges
 /// what comes late.
-const LONGER: &str = "{levels: [{resolution: raw, retain: 7d}, {resolution: 5m, retain: 90d}, \
+pub(crate) const LONGER: &str = "{levels: [{resolution: raw, retain: 7d}, {resolution: 5m, retain: 90d}, \
      {resolution: 1h, retain: 365d}], late_data: merge, \
      overrides: [{match: '{__name__=\"temperature\"}', raw: 60d}]}";
 
@@ -159,15 +159,26 @@ impl Killed<'_> {
     }
 }
 
-fn status(served: &TestServer) -> Json {
+pub(crate) fn status(served: &TestServer) -> Json {
     let status = served.client().get("/api/v1/status/maintenance").unwrap();
     let status: Json = serde_json::from_slice(&status.body).unwrap();
     status["data"].clone()
 }
 
-fn import(served: &TestServer, body: &str) {
+pub(crate) fn import(served: &TestServer, body: &str) {
     let imported = served.client().post("/api/v1/import", &[], body.as_bytes());
     assert!(imported.unwrap().is_success());
+}
+
+/// Imports what comes late of both series, among it one of an hour that had nothing.
+pub(crate) fn import_late(served: &TestServer, now_s: i64) {
+    let times = [now_s - 44 * DAY_S + 7, now_s - 40 * DAY_S + 11];
+    let times = times.map(|time| (time * 1000).to_string()).join(",");
+    for name in ["requests_total", "temperature"] {
+        let metric = format!(r#"{{"__name__":"{name}"}}"#);
+        let late = format!(r#"{{"metric":{metric},"values":[7,9],"timestamps":[{times}]}}"#);
+        import(served, &late);
+    }
 }
 
 /// A store with samples, and the answers that it gives.
@@ -231,19 +242,12 @@ fn what_is_kept_for_longer_and_what_comes_late_survive_a_kill() {
         assert!(raw["remnants"].as_i64() > Some(0), "{raw}");
         killed.check(served, end);
     }
-    // What comes late of both series, among them one of an hour that had nothing.
     let late_before = {
         let mut served = serve(&workplace, "data")
             .flags(["--retention", LONGER])
             .start();
         run_maintenance(&served).expect("nothing ends it");
-        let times = [now_s - 44 * DAY_S + 7, now_s - 40 * DAY_S + 11];
-        let times = times.map(|time| (time * 1000).to_string()).join(",");
-        for name in ["requests_total", "temperature"] {
-            let metric = format!(r#"{{"__name__":"{name}"}}"#);
-            let late = format!(r#"{{"metric":{metric},"values":[7,9],"timestamps":[{times}]}}"#);
-            import(&served, &late);
-        }
+        import_late(&served, now_s);
         let late = answers(&served, now_s);
         assert_ne!(late, before, "they are seen");
         served.terminate();

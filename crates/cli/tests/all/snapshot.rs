@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 use crate::http::escape;
 use crate::ledger::Value;
 use crate::remote_write::{HEADERS, SentSeries, encode};
+use crate::retention::{self, LONGER, SETTINGS, answers, run_maintenance};
 use crate::served::{Serve, TestServer, Workplace, check_is_clean};
 use crate::{icecore, text};
 
@@ -132,4 +133,61 @@ fn a_restored_snapshot_is_the_original_byte_for_byte() {
     served.terminate();
     assert!(served.wait_exit(PATIENCE).success(), "{}", served.log());
     check_is_clean(&copy, &[]);
+}
+
+/// Samples that have grown old: windows at two levels, raw samples of a series that is kept for
+/// longer, and late ones that are not merged yet.
+#[test]
+fn a_restored_snapshot_has_all_levels_and_goes_on() {
+    let workplace = Workplace::new();
+    let now_s = retention::now_s();
+    let start = |name: &str| {
+        let serve = retention::serve(&workplace, name);
+        serve.flags(["--retention", LONGER]).start()
+    };
+    let mut served = start("data");
+    retention::import(&served, &retention::samples(now_s));
+    run_maintenance(&served).expect("it runs");
+    retention::import_late(&served, now_s);
+    post(&served, "/-/flush");
+    let before = answers(&served, now_s);
+    let exported = export_named(&served);
+    assert_eq!(stdout(&snapshot(&served, &["create", "old"])), "old\n");
+    // Nothing of what the snapshot has is left of the original.
+    let all = escape("{__name__!=\"\"}");
+    let path = format!("/api/v1/admin/tsdb/delete_series?match[]={all}");
+    post(&served, &path);
+    run_maintenance(&served).expect("it runs");
+    assert_ne!(answers(&served, now_s), before);
+    let (data, copy) = (workplace.path("data"), workplace.path("copy"));
+    let restored = restore(&data, "old", &copy);
+    assert!(stdout(&restored).contains("Restored old"), "{restored:?}");
+    served.terminate();
+    assert!(served.wait_exit(PATIENCE).success(), "{}", served.log());
+    std::fs::remove_dir_all(&data).unwrap();
+
+    check_is_clean(&copy, &SETTINGS);
+    let mut served = start("copy");
+    assert_eq!(answers(&served, now_s), before);
+    assert!(export_named(&served) == exported, "the exports differ");
+    let raw = retention::status(&served)["levels"][0].clone();
+    assert!(raw["remnants"].as_i64() > Some(0), "{raw}");
+    let report = run_maintenance(&served).expect("it runs");
+    assert!(report["merged"].as_i64() > Some(0), "{report}");
+    assert_eq!(report["skipped"], Json::Array(Vec::new()), "{report}");
+    assert_eq!(answers(&served, now_s), before);
+    served.terminate();
+    assert!(served.wait_exit(PATIENCE).success(), "{}", served.log());
+    check_is_clean(&copy, &SETTINGS);
+}
+
+/// The bytes of an export of both series.
+fn export_named(served: &TestServer) -> Vec<u8> {
+    let all = escape("{__name__=~\"requests_total|temperature\"}");
+    let answer = served
+        .client()
+        .get(&format!("/api/v1/export?match[]={all}"));
+    let answer = answer.expect("an answer");
+    assert!(answer.is_success(), "{}", answer.text());
+    answer.body
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::http::{Client, escape};
+use crate::retention;
 use crate::served::{Serve, TestServer, Workplace, icecore};
 use crate::text;
 
@@ -221,4 +222,32 @@ fn standard_streams_text_and_what_goes_wrong() {
         &served,
         &["query", "labels", "--token-file", token.to_str().unwrap()],
     );
+}
+
+/// Of rolled-up time a file has what is left, and whoever made it is told.
+#[test]
+fn an_export_says_which_time_was_rolled_up() {
+    let workplace = Workplace::new();
+    let now_s = retention::now_s();
+    let served = retention::serve(&workplace, "data")
+        .flags(["--retention", "default"])
+        .start();
+    retention::import(&served, &retention::samples(now_s));
+    let file = workplace.path("all.native");
+    let export = [
+        "export",
+        "-o",
+        file.to_str().unwrap(),
+        "--match",
+        "temperature",
+    ];
+    let before = run(&served, &export);
+    assert!(before.status.success(), "{before:?}");
+    assert!(!text(&before.stderr).contains("rolled-up"), "{before:?}");
+    retention::run_maintenance(&served).expect("it runs");
+    let output = run(&served, &export);
+    assert!(output.status.success(), "{output:?}");
+    let told = "icecore: note: only the first and last samples of windows are left of rolled-up \
+                time: 5m from ";
+    assert!(text(&output.stderr).contains(told), "{output:?}");
 }

@@ -9,21 +9,24 @@ use std::time::Duration;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::Response;
-use icecore_storage::{Deletion, Snapshot};
+use axum::response::{IntoResponse as _, Response};
+use icecore_storage::{DeletedBeyond, Deletion, DeletionReport, Snapshot};
 use icecore_wire::prometheus::api_json::{write_list, write_string};
 use icecore_wire::prometheus::parse_duration_ms;
 
 use crate::app::App;
 use crate::middleware::error::ApiError;
-use crate::middleware::json::small_success;
+use crate::middleware::json::{small_success, warned_success};
 use crate::middleware::params::Params;
+use crate::middleware::rfc3339;
 
-/// Deletes samples of the series that match any `match[]`, from `start` to `end`.
+/// Deletes samples of the series that match any `match[]`, from `start` to `end`. 204 without a
+/// body, as Prometheus answers, where exactly that has gone; where windows went whole, 200 with
+/// warnings, which Prometheus' clients take for a success as well.
 pub(crate) async fn delete_series(
     State(app): State<Arc<App>>,
     params: Params,
-) -> Result<StatusCode, ApiError> {
+) -> Result<Response, ApiError> {
     let database = app.database()?;
     let selectors = params.some_selectors()?;
     let range = params.range()?;
@@ -33,8 +36,32 @@ pub(crate) async fn delete_series(
         start_ms: range.start_ms,
         end_ms: range.end_ms,
     };
-    database.delete_series(deletion).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let report = database.delete_series(deletion).await?;
+    Ok(match &beyond_request(&report)[..] {
+        [] => StatusCode::NO_CONTENT.into_response(),
+        warnings => warned_success(warnings),
+    })
+}
+
+/// A warning for each level of which more went than was asked for.
+fn beyond_request(report: &DeletionReport) -> Vec<String> {
+    let levels = report
+        .beyond
+        .chunk_by(|a, b| a.resolution == b.resolution)
+        .map(|of_level| {
+            let resolution = of_level[0].resolution;
+            let range = |range: &DeletedBeyond| {
+                let (start, end) = (range.start_ms, range.end_ms);
+                format!("[{}, {})", rfc3339::format(start), rfc3339::format(end))
+            };
+            let ranges: Vec<String> = of_level.iter().map(range).collect();
+            format!(
+                "windows of {resolution} whose samples are gone were removed whole, beyond the \
+                 request: {}",
+                ranges.join(" and ")
+            )
+        });
+    levels.collect()
 }
 
 /// Removes deleted samples from the records that still contain them, and answers when that is done.

@@ -26,6 +26,10 @@ fn json_has_every_field() {
             started_ms: 6,
             remaining_seconds: Some(61.26),
         }),
+        run: Some(RunProgress {
+            done: 35,
+            waiting: 36,
+        }),
         waiting: 7,
         waiting_seconds: Some(300.0),
         lag_seconds: 8.5,
@@ -61,6 +65,7 @@ fn json_has_every_field() {
                 buckets: 27,
                 remnants: 0,
                 out_of_date: 28,
+                out_of_date_hours: 37,
                 culled_before_ms: None,
                 waiting: 29,
                 lag_seconds: 30.5,
@@ -77,7 +82,7 @@ fn json_has_every_field() {
     };
     let mut out = Vec::new();
     write_maintenance_status(&mut out, &status);
-    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6,"remainingSeconds":61.3},"waiting":7,"waitingSeconds":300,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"tombstones":13,"quarantined":[{"startMs":15,"sinceMs":16,"attempts":17,"nextTryMs":18,"cause":"bucket \"x\""}],"overlapping":15,"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}],"levels":[{"resolution":"raw","buckets":25,"remnants":34,"outOfDate":0,"culledBeforeMs":26,"waiting":0,"lagSeconds":0},{"resolution":"5m","buckets":27,"remnants":0,"outOfDate":28,"culledBeforeMs":null,"waiting":29,"lagSeconds":30.5}],"keptBackCount":33,"keptBack":[{"resolution":"raw","startMs":31,"endMs":32,"reason":"it is not rolled up yet"}],"lastError":"none"}"#;
+    let expected = r#"{"enabled":true,"paused":"ingest \"first\"","running":{"kind":"coarsen","startMs":1,"endMs":2,"sources":3,"phase":"samples","seriesDone":4,"seriesTotal":5,"bytesRead":13,"bytesWritten":14,"startedMs":6,"remainingSeconds":61.3},"run":{"done":35,"waiting":36},"waiting":7,"waitingSeconds":300,"lagSeconds":8.5,"buckets":[{"hours":1,"count":9},{"hours":16,"count":10}],"retired":11,"dirty":12,"tombstones":13,"quarantined":[{"startMs":15,"sinceMs":16,"attempts":17,"nextTryMs":18,"cause":"bucket \"x\""}],"overlapping":15,"skipped":[{"kind":"fold","startMs":21,"endMs":22,"failures":23,"nextTryMs":24,"cause":"a \"damaged\" record"}],"levels":[{"resolution":"raw","buckets":25,"remnants":34,"outOfDate":0,"outOfDateHours":0,"culledBeforeMs":26,"waiting":0,"lagSeconds":0},{"resolution":"5m","buckets":27,"remnants":0,"outOfDate":28,"outOfDateHours":37,"culledBeforeMs":null,"waiting":29,"lagSeconds":30.5}],"keptBackCount":33,"keptBack":[{"resolution":"raw","startMs":31,"endMs":32,"reason":"it is not rolled up yet"}],"lastError":"none"}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();
@@ -86,7 +91,7 @@ fn json_has_every_field() {
         ..MaintenanceStatus::default()
     };
     write_maintenance_status(&mut out, &idle);
-    let expected = r#"{"enabled":false,"paused":null,"running":null,"waiting":0,"waitingSeconds":null,"lagSeconds":0,"buckets":[],"retired":0,"dirty":0,"tombstones":0,"quarantined":[],"overlapping":0,"skipped":[],"levels":[],"keptBackCount":0,"keptBack":[],"lastError":null}"#;
+    let expected = r#"{"enabled":false,"paused":null,"running":null,"run":null,"waiting":0,"waitingSeconds":null,"lagSeconds":0,"buckets":[],"retired":0,"dirty":0,"tombstones":0,"quarantined":[],"overlapping":0,"skipped":[],"levels":[],"keptBackCount":0,"keptBack":[],"lastError":null}"#;
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();

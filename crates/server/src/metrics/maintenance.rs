@@ -101,7 +101,7 @@ fn jobs(text: &mut TextWriter, metrics: &Metrics) {
 /// Levels of retention, one family after the other.
 fn levels(text: &mut TextWriter, status: &MaintenanceStatus) {
     type Value = fn(&LevelStatus) -> Option<f64>;
-    let families: [(&str, &str, Value); 6] = [
+    let families: [(&str, &str, Value); 7] = [
         (
             "icecore_level_buckets",
             "Buckets by level: raw samples, and windows of each width.",
@@ -116,6 +116,11 @@ fn levels(text: &mut TextWriter, status: &MaintenanceStatus) {
             "icecore_level_outdated_buckets",
             "Buckets of windows that have to be made again.",
             |level| Some(level.out_of_date as f64),
+        ),
+        (
+            "icecore_level_outdated_hours",
+            "Hours of windows that are read from what they were made of until they are made again.",
+            |level| Some(level.out_of_date_hours as f64),
         ),
         (
             "icecore_level_waiting_buckets",

@@ -2,7 +2,7 @@
 
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use icecore_wire::prometheus::api_json::write_success;
+use icecore_wire::prometheus::api_json::{write_success, write_success_without_data};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::middleware::error::ApiError;
@@ -28,6 +28,13 @@ pub(crate) async fn success(
 /// The same for what is always small.
 pub(crate) fn small_success(data: impl FnOnce(&mut Vec<u8>)) -> Response {
     response(written(&[], data))
+}
+
+/// The same for what has no data, and more to say than that it succeeded.
+pub(crate) fn warned_success(warnings: &[String]) -> Response {
+    let mut body = Vec::new();
+    write_success_without_data(&mut body, warnings);
+    response(body)
 }
 
 fn written(warnings: &[String], data: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {

@@ -23,6 +23,7 @@ use super::tables::layout;
 use crate::app::App;
 use crate::middleware::error::ApiError;
 use crate::middleware::params::Params;
+use crate::read::resolution::RolledUpTime;
 
 pub(crate) async fn export(
     State(app): State<Arc<App>>,
@@ -52,6 +53,10 @@ pub(crate) async fn export(
     let range = params.range()?;
     let range_ms = (range.start_ms, range.end_ms);
     let slot = app.limits.read_slot().await?;
+    let mut rolled = RolledUpTime::default();
+    if points {
+        rolled.add(&app.database()?.levels(range.start_ms, range.end_ms));
+    }
     let points = if points {
         let selectors = params.some_selectors()?;
         let (tsd, hints) = (Arc::clone(tsd), app.queries.hints());
@@ -87,7 +92,8 @@ pub(crate) async fn export(
         ExportFormat::Cells => "application/x-ndjson",
     };
     let body = Body::from_stream(chunks);
-    Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
+    let response = ([(header::CONTENT_TYPE, content_type)], body).into_response();
+    Ok(rolled.announce(response))
 }
 
 /// What is still to come.

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Holds always: a series is there once, however many selectors it matches, and not at all when it
-//! has ended: its last sample is a staleness marker, or too old.
+//! has ended: its last sample is a staleness marker, or too old. Where it is what is left of a
+//! window, which takes a lookback of days, a header says so.
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use crate::app::App;
 use crate::middleware::error::ApiError;
 use crate::middleware::params::Params;
 use crate::read::external_labels::{external_labels, with_external};
+use crate::read::resolution::RolledUpTime;
 
 pub(crate) async fn federate(
     State(app): State<Arc<App>>,
@@ -42,6 +44,7 @@ pub(crate) async fn federate(
     let lookback_ms = i64::try_from(lookback.as_millis()).unwrap_or(i64::MAX);
     let start_ms = now_ms.saturating_sub(lookback_ms);
     let mut latest = Vec::new();
+    let mut rolled = RolledUpTime::default();
     let engine = app.queries.engine();
     for mut matchers in selectors {
         // What counts twice for queries does for whoever sums up what it scrapes.
@@ -53,7 +56,7 @@ pub(crate) async fn federate(
             end_ms: now_ms.min(MAX_TIMESTAMP_MS),
             hints: app.queries.hints(),
         };
-        gather(&database, selection, &mut latest).await?;
+        gather(&database, selection, &mut latest, &mut rolled).await?;
     }
     let external = external_labels(&app);
     let write = move || {
@@ -64,7 +67,8 @@ pub(crate) async fn federate(
     };
     let body = tokio::task::spawn_blocking(write).await;
     let body = body.map_err(|error| ApiError::internal(error.to_string()))?;
-    Ok(([(header::CONTENT_TYPE, format.content_type())], body).into_response())
+    let response = ([(header::CONTENT_TYPE, format.content_type())], body).into_response();
+    Ok(rolled.announce(response))
 }
 
 /// The last sample of a series.
@@ -83,8 +87,10 @@ async fn gather(
     database: &Database,
     selection: Selection,
     latest: &mut Vec<Latest>,
+    rolled: &mut RolledUpTime,
 ) -> Result<(), ApiError> {
     let mut stream = database.select(selection).await?;
+    rolled.add(&stream.levels());
     while let Some(batch) = stream.next_batch().await? {
         latest.extend(batch.iter().filter_map(latest_of));
     }

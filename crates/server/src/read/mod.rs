@@ -6,3 +6,4 @@ mod external_labels;
 pub(crate) mod federate;
 pub(crate) mod labels;
 pub(crate) mod remote_read;
+pub(crate) mod resolution;

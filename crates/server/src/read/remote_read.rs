@@ -13,6 +13,7 @@
 //!   series and one piece of its answer.
 //! - The client's pace is the pace of reading. After the first piece an error breaks the connection
 //!   off without the end that a complete answer has.
+//! - Of rolled-up time there are the samples that are left of windows, and a header says so.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use icecore_wire::prometheus::remote_read::{
     decode_read_request, finish_response, push_query_result, push_series_frames, push_time_series,
 };
 use icecore_wire::prometheus::{check_content_encoding, snappy};
+use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
@@ -42,6 +44,7 @@ use crate::middleware::error::ApiError;
 use crate::read::external_labels::{
     ExternalLabels, external_labels, with_external, without_external,
 };
+use crate::read::resolution::RolledUpTime;
 
 /// Requests hold matchers only: a hundredth of this is a lot.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
@@ -91,6 +94,7 @@ async fn answer(app: &App, request: ReadRequest) -> Result<Response, ApiError> {
         frame_bytes: config.server.remote_read_frame_bytes,
         batch_timeout: timeout,
         memory: app.queries.memory(),
+        rolled: Mutex::default(),
         _slot: slot.await.map_err(|_| late())??,
     };
     match request.response_type {
@@ -127,7 +131,8 @@ async fn sampled_answer(reader: Reader, queries: Vec<ReadQuery>) -> Result<Respo
         (header::CONTENT_TYPE, SAMPLES_CONTENT_TYPE),
         (header::CONTENT_ENCODING, "snappy"),
     ];
-    Ok((headers, body).into_response())
+    let rolled = reader.rolled.into_inner();
+    Ok(rolled.announce((headers, body).into_response()))
 }
 
 async fn streamed_answer(reader: Reader, queries: Vec<ReadQuery>) -> Result<Response, ApiError> {
@@ -137,6 +142,7 @@ async fn streamed_answer(reader: Reader, queries: Vec<ReadQuery>) -> Result<Resp
         current: None,
     };
     let first = frames.next_piece().await?;
+    let rolled = frames.rolled_up_time();
     let pieces = stream::try_unfold((first, frames), |(ready, mut frames)| async move {
         let piece = match ready {
             Some(first) => Some(first),
@@ -145,7 +151,7 @@ async fn streamed_answer(reader: Reader, queries: Vec<ReadQuery>) -> Result<Resp
         Ok::<_, std::io::Error>(piece.map(|piece| (piece, (None, frames))))
     });
     let headers = [(header::CONTENT_TYPE, STREAMED_CONTENT_TYPE)];
-    Ok((headers, Body::from_stream(pieces)).into_response())
+    Ok(rolled.announce((headers, Body::from_stream(pieces)).into_response()))
 }
 
 /// An error that aborts the connection. The client learns no more than that, so the reason is
@@ -188,6 +194,8 @@ struct Reader {
     batch_timeout: Duration,
     /// Of what the selections hold beside their batches.
     memory: Arc<MemoryBudget>,
+    /// Of the queries that have been opened.
+    rolled: Mutex<RolledUpTime>,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -205,7 +213,11 @@ impl Reader {
         };
         let stream: Option<Box<dyn SeriesStream>> = if selection.start_ms <= selection.end_ms {
             let selected = self.database.select(selection);
-            Some(Box::new(self.in_time(selected).await??))
+            let stream = self.in_time(selected).await??;
+            if !query.labels_only {
+                self.rolled.lock().add(&stream.levels());
+            }
+            Some(Box::new(stream))
         } else {
             None
         };
@@ -365,6 +377,16 @@ enum Current {
 }
 
 impl Frames {
+    /// What the answer reads of rolled-up time: the queries that are open, and those that will be.
+    fn rolled_up_time(&self) -> RolledUpTime {
+        let mut rolled = std::mem::take(&mut *self.reader.rolled.lock());
+        for (_, query) in self.queries.iter().filter(|(_, query)| !query.labels_only) {
+            let (start_ms, end_ms) = (query.start_ms.max(0), query.end_ms.min(MAX_TIMESTAMP_MS));
+            rolled.add(&self.reader.database.levels(start_ms, end_ms));
+        }
+        rolled
+    }
+
     /// The next piece of whole frames; `None` at the end.
     async fn next_piece(&mut self) -> Result<Option<Bytes>, ApiError> {
         loop {

@@ -64,6 +64,11 @@ fn ingested(text: &mut TextWriter, database: &Database) {
             &metrics.rejected,
         ),
         (
+            "icecore_rejected_late_samples_total",
+            "Samples, histograms and exemplars refused because those of their time were rolled up or culled.",
+            &metrics.rejected_late,
+        ),
+        (
             "icecore_acknowledged_requests_total",
             "Write requests acknowledged.",
             &metrics.requests,

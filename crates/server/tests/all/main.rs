@@ -31,6 +31,7 @@ mod reading;
 mod refusals;
 mod reloading;
 mod remote_read;
+mod rolled_time;
 mod scrape;
 mod scrape_client;
 mod scrape_commits;

@@ -20,11 +20,12 @@ use crate::served::TestServer;
 #[path = "../../../wire/src/prometheus/remote_read/chunks/decoder.rs"]
 mod decoder;
 
-use decoder::{ChunkSamples, Frame, decode, frames};
+pub(crate) use decoder::{ChunkSamples, decode};
+use decoder::{Frame, frames};
 
 const MINUTE: i64 = 60_000;
-const SAMPLES: &[u8] = &[];
-const STREAMED: &[u8] = &[1, 0];
+pub(crate) const SAMPLES: &[u8] = &[];
+pub(crate) const STREAMED: &[u8] = &[1, 0];
 
 fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -41,7 +42,11 @@ fn field(out: &mut Vec<u8>, number: u64, content: &[u8]) {
 }
 
 /// A request with a query per list of `(type, name, value)`.
-fn request(queries: &[&[(u8, &str, &str)]], range: (i64, i64), accepted: &[u8]) -> Vec<u8> {
+pub(crate) fn request(
+    queries: &[&[(u8, &str, &str)]],
+    range: (i64, i64),
+    accepted: &[u8],
+) -> Vec<u8> {
     let mut out = Vec::new();
     for matchers in queries {
         let mut query = Vec::new();
@@ -69,7 +74,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("X-Prometheus-Remote-Read-Version", "0.1.0"),
 ];
 
-async fn read(served: &TestServer, message: &[u8]) -> Answer {
+pub(crate) async fn read(served: &TestServer, message: &[u8]) -> Answer {
     let body = compressed(message);
     served.request("POST", "/api/v1/read", HEADERS, &body).await
 }
@@ -109,7 +114,7 @@ fn parts(message: &[u8], number: u64) -> Vec<&[u8]> {
 }
 
 /// Per query and series: labels, number of samples, number of histograms.
-fn sampled(answer: &Answer) -> Vec<Vec<(String, usize, usize)>> {
+pub(crate) fn sampled(answer: &Answer) -> Vec<Vec<(String, usize, usize)>> {
     assert_eq!(
         answer.status,
         200,
@@ -140,7 +145,7 @@ fn sampled(answer: &Answer) -> Vec<Vec<(String, usize, usize)>> {
     results.iter().map(of_query).collect()
 }
 
-fn streamed(answer: &Answer) -> Vec<Frame> {
+pub(crate) fn streamed(answer: &Answer) -> Vec<Frame> {
     assert_eq!(
         answer.status,
         200,

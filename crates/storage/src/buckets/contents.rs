@@ -175,6 +175,58 @@ impl Contents {
         Ok(fates)
     }
 
+    /// Whether windows that begin in `windows_ms`, and were not lost before, stand for samples
+    /// before and behind a range. Those that cannot be read may.
+    pub(crate) fn reach_beyond(
+        &self,
+        range_ms: (i64, i64),
+        windows_ms: (i64, i64),
+        lost_before: impl Fn(SeriesId) -> Vec<(i64, i64)>,
+    ) -> [bool; 2] {
+        let mut reached = [false; 2];
+        for (id, records) in &self.series {
+            let id = SeriesId(*id);
+            let before = lost_before(id);
+            for record in records {
+                let Ok(spans) = self.window_spans(id, record) else {
+                    return [true; 2];
+                };
+                for (start_ms, first_ms, last_ms) in spans {
+                    if is_lost(&[windows_ms], start_ms) && !is_lost(&before, start_ms) {
+                        reached[0] |= first_ms < range_ms.0;
+                        reached[1] |= last_ms > range_ms.1;
+                    }
+                }
+            }
+        }
+        reached
+    }
+
+    /// The starts of the windows of a record, with the times of the first and the last sample that
+    /// each stands for.
+    fn window_spans(&self, id: SeriesId, record: &StoredRecord) -> Result<Vec<(i64, i64, i64)>> {
+        match record.kind {
+            RecordKind::Windows => {
+                let windows = stored::windows(self.bucket, id, &record.value)?;
+                let spans = windows.iter().filter_map(|window| {
+                    let all = window.all()?;
+                    Some((window.start_ms, all.first_ms, all.last_ms))
+                });
+                Ok(spans.collect())
+            }
+            RecordKind::HistogramWindows => {
+                let windows = stored::histogram_windows(self.bucket, id, &record.value)?;
+                let spans = windows.iter().filter_map(|window| {
+                    let mut times = window.left().map(|(time_ms, _)| time_ms);
+                    let first_ms = times.next()?;
+                    Some((window.start_ms, first_ms, times.last().unwrap_or(first_ms)))
+                });
+                Ok(spans.collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// The times at which a record has something to show.
     fn times(&self, id: SeriesId, record: &StoredRecord) -> Result<Vec<i64>> {
         match record.kind {

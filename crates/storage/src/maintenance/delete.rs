@@ -1,8 +1,10 @@
 //! The deletion of series, or of a range of their samples.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
+use icecore_model::rollup::Resolution;
 use icecore_model::{BucketSize, BucketStart, HOUR_MS, Matcher};
 use icecore_records::Bucket;
 use icecore_records::bucket_meta::{self, BucketMeta};
@@ -78,6 +80,19 @@ impl Deletion {
         deletion
     }
 
+    /// The time before and behind it that the windows of a bucket at its ends reach into, where
+    /// `widened` is the same by windows.
+    fn cut_windows(&self, widened: &Self, bucket: Bucket) -> [Option<Range<i64>>; 2] {
+        let is_here = |ms: i64| (bucket.start_ms()..bucket.end_ms()).contains(&ms);
+        let before = widened.start_ms..self.start_ms;
+        let behind = self.end_ms.saturating_add(1)..widened.end_ms.saturating_add(1);
+        let (is_before, is_behind) = (is_here(widened.start_ms), is_here(widened.end_ms));
+        [
+            (is_before && !before.is_empty()).then_some(before),
+            (is_behind && !behind.is_empty()).then_some(behind),
+        ]
+    }
+
     fn covers(&self, bucket: Bucket) -> bool {
         self.start_ms <= bucket.start_ms() && self.end_ms >= bucket.end_ms() - 1
     }
@@ -87,11 +102,29 @@ impl Deletion {
     }
 }
 
+/// What a deletion took beside what it was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeletionReport {
+    /// Finest level first, in time order: at most one range before and one behind the request for
+    /// each level.
+    pub beyond: Vec<DeletedBeyond>,
+}
+
+/// Time outside of a deletion of which it took something. A window whose samples are gone cannot
+/// lose some of them: it goes whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeletedBeyond {
+    pub resolution: Resolution,
+    pub start_ms: i64,
+    /// The first millisecond after it.
+    pub end_ms: i64,
+}
+
 /// Hides what is to be deleted. Durable when it returns.
 pub(crate) async fn delete_series(
     maintenance: &Arc<Maintenance>,
     deletion: Deletion,
-) -> Result<()> {
+) -> Result<DeletionReport> {
     deletion.check()?;
     let maintenance = Arc::clone(maintenance);
     // To its end, also when whoever asked for it goes away.
@@ -100,7 +133,7 @@ pub(crate) async fn delete_series(
     ended.map_err(Error::ended_abnormally("a deletion"))?
 }
 
-async fn delete(maintenance: &Arc<Maintenance>, deletion: Arc<Deletion>) -> Result<()> {
+async fn delete(maintenance: &Arc<Maintenance>, deletion: Arc<Deletion>) -> Result<DeletionReport> {
     let started = std::time::Instant::now();
     let mut turn = None;
     loop {
@@ -110,19 +143,24 @@ async fn delete(maintenance: &Arc<Maintenance>, deletion: Arc<Deletion>) -> Resu
             let window = maintenance.ingest.hold().window();
             if !window.is_some_and(|window| deletion.touches(window)) {
                 refuse_quarantined(maintenance, &deletion).await?;
-                let buckets = erase(maintenance, &deletion, &frozen).await?;
+                let (buckets, beyond) = erase(maintenance, &deletion, &frozen).await?;
                 drop(frozen);
                 let seconds = started.elapsed().as_secs_f64();
                 let (start_ms, end_ms) = (deletion.start_ms, deletion.end_ms);
                 let selectors = deletion.selectors.len();
                 info!(
                     selectors,
-                    start_ms, end_ms, buckets, seconds, "series deleted"
+                    start_ms,
+                    end_ms,
+                    buckets,
+                    seconds,
+                    ?beyond,
+                    "series deleted"
                 );
                 maintenance.context.metrics.deletions.add(1);
                 // What can be cleaned now is found at once.
                 maintenance.jobs.wake.notify_one();
-                return Ok(());
+                return Ok(DeletionReport { beyond });
             }
         }
         // A job copies records that would be deleted. It is told that somebody waits, and hurries;
@@ -198,16 +236,17 @@ async fn refuse_quarantined(
 }
 
 /// Finds out what is deleted from which bucket and writes it down. The caller holds the flush lock.
-/// Returns how many buckets have lost something.
+/// Returns how many buckets have lost something, and what went beside what was asked for.
 async fn erase(
     maintenance: &Arc<Maintenance>,
     deletion: &Arc<Deletion>,
     frozen: &FrozenHours,
-) -> Result<usize> {
+) -> Result<(usize, Vec<DeletedBeyond>)> {
     let (leased, remade) = lease(maintenance, deletion);
     let views = views_of(&maintenance.reader, &leased)?;
     let mut changed: Vec<(Bucket, Tombstones)> = Vec::new();
     let mut outdated: Vec<OutdatedWindows> = Vec::new();
+    let mut beyond: BTreeSet<DeletedBeyond> = BTreeSet::new();
     let is_kept = |view: &BucketView| !remade.contains(&view.bucket);
     let (views, remade): (Vec<_>, Vec<_>) = views.into_iter().partition(is_kept);
     for view in &remade {
@@ -221,9 +260,11 @@ async fn erase(
         for view in some {
             searches.push(erase_in(maintenance, view, deletion));
         }
-        for found in join_bounded(searches, CONCURRENT_BUCKETS).await? {
-            bytes += found.as_ref().map_or(0, |(_, t)| t.size());
-            changed.extend(found);
+        let found = join_bounded(searches, CONCURRENT_BUCKETS).await?;
+        for found in found.into_iter().flatten() {
+            bytes += found.tombstones.size();
+            changed.push((found.bucket, found.tombstones));
+            beyond.extend(found.beyond);
         }
         if bytes > BYTES_MAX {
             return Err(Error::LimitReached(format!(
@@ -232,12 +273,12 @@ async fn erase(
         }
     }
     if changed.is_empty() && outdated.is_empty() {
-        return Ok(0);
+        return Ok((0, Vec::new()));
     }
     hold_from_here(maintenance, &mut changed, frozen).await?;
     failpoint::pass("delete.before");
     write(maintenance, &changed, &outdated).await?;
-    Ok(changed.len())
+    Ok((changed.len(), beyond.into_iter().collect()))
 }
 
 /// A bucket of windows some hours of which are to be read from what they were made of.
@@ -378,57 +419,97 @@ async fn matching_in(
     Ok(matching)
 }
 
-/// The tombstones that a bucket has afterwards, if they are not as they were.
+/// A bucket that loses something.
+struct ErasedIn {
+    bucket: Bucket,
+    /// Those that it has afterwards.
+    tombstones: Tombstones,
+    beyond: Vec<DeletedBeyond>,
+}
+
+/// What a bucket loses, if that is something.
 async fn erase_in(
     maintenance: &Arc<Maintenance>,
     from: &BucketView,
     deletion: &Arc<Deletion>,
-) -> Result<Option<(Bucket, Tombstones)>> {
+) -> Result<Option<ErasedIn>> {
     let bucket = from.bucket;
     let meta = bucket_meta_of(from).await?;
-    let deletion = &Arc::new(deletion.by_windows(i64::from(meta.resolution_ms)));
-    let matching = matching_in(maintenance, from, deletion).await?;
+    let widened = Arc::new(deletion.by_windows(i64::from(meta.resolution_ms)));
+    let matching = matching_in(maintenance, from, &widened).await?;
     if matching.is_empty() {
         return Ok(None);
     }
     let before = from.tombstones.clone().unwrap_or_default();
     let mut after = (*before).clone();
-    if deletion.covers(bucket) {
-        after.erase(&matching);
-        return Ok(Some((bucket, after)));
-    }
-    let ids: Vec<u32> = matching.iter().collect();
+    let cut = deletion.cut_windows(&widened, bucket);
+    let is_covered = widened.covers(bucket);
     let (mut erased, mut shortened) = (RoaringBitmap::new(), RoaringBitmap::new());
+    let mut reached = [false; 2];
+    // What goes whole is not read, so that what is damaged can go, too.
+    let ids: Vec<u32> = if is_covered && cut == [None, None] {
+        Vec::new()
+    } else {
+        matching.iter().collect()
+    };
     for ids in ids.chunks(BATCH_SERIES) {
         let mut contents =
             contents::read(&maintenance.buckets, &from.view, bucket, &meta, ids).await?;
         contents.read_columns(&from.view).await?;
-        let (known, wanted) = (Arc::clone(&before), Arc::clone(deletion));
+        let (known, request) = (Arc::clone(&before), Arc::clone(deletion));
+        let wanted = Arc::clone(&widened);
         let work = move || {
             let range_ms = (wanted.start_ms, wanted.end_ms);
-            contents.fates(range_ms, |id| known.ranges_of(id))
+            let request_ms = (request.start_ms, request.end_ms);
+            let lost = |id| known.ranges_of(id);
+            let reached = contents.reach_beyond(request_ms, range_ms, lost);
+            let fates = if is_covered {
+                Vec::new()
+            } else {
+                contents.fates(range_ms, lost)?
+            };
+            Ok::<_, Error>((fates, reached))
         };
-        for (id, fate) in maintenance.context.pool.run(work).await?? {
+        let (fates, reached_by_these) = maintenance.context.pool.run(work).await??;
+        for (id, fate) in fates {
             match fate {
                 DeletionEffect::Untouched => {}
                 DeletionEffect::Shortened => drop(shortened.insert(id)),
                 DeletionEffect::Erased => drop(erased.insert(id)),
             }
         }
+        for (reached, by_these) in reached.iter_mut().zip(reached_by_these) {
+            *reached |= by_these;
+        }
+    }
+    if is_covered {
+        erased = matching;
     }
     if erased.is_empty() && shortened.is_empty() {
         return Ok(None);
     }
     after.erase(&erased);
-    let first_ms = deletion.start_ms.max(bucket.start_ms());
-    let last_ms = deletion.end_ms.min(bucket.end_ms() - 1);
+    let first_ms = widened.start_ms.max(bucket.start_ms());
+    let last_ms = widened.end_ms.min(bucket.end_ms() - 1);
     after.erase_range(first_ms, last_ms, &shortened);
     if after.ranges.len() > RANGES_MAX {
         return Err(Error::LimitReached(format!(
             "bucket {bucket} has lost more than {RANGES_MAX} different ranges: clean tombstones first"
         )));
     }
-    Ok(Some((bucket, after)))
+    let resolution = meta.resolution().unwrap_or(Resolution::RAW);
+    let beyond = cut.into_iter().zip(reached);
+    let beyond = beyond.filter_map(|(range, is_reached)| range.filter(|_| is_reached));
+    let beyond = beyond.map(|range| DeletedBeyond {
+        resolution,
+        start_ms: range.start,
+        end_ms: range.end,
+    });
+    Ok(Some(ErasedIn {
+        bucket,
+        tombstones: after,
+        beyond: beyond.collect(),
+    }))
 }
 
 #[cfg(test)]
@@ -457,5 +538,33 @@ mod tests {
         assert!(deletion(0, first).touches(bucket));
         assert!(!deletion(0, first - 1).touches(bucket));
         assert!(deletion(0, 0).check().is_err());
+    }
+
+    #[test]
+    fn windows_at_both_ends_are_cut() {
+        let bucket = Bucket {
+            size: BucketSize::HOUR,
+            start: BucketStart(60),
+        };
+        let cut = |start_ms, end_ms| {
+            let deletion = Deletion {
+                selectors: Vec::new(),
+                start_ms,
+                end_ms,
+            };
+            let widened = deletion.by_windows(300_000);
+            deletion.cut_windows(&widened, bucket)
+        };
+        let (first, last) = (HOUR_MS, 2 * HOUR_MS - 1);
+        assert_eq!(cut(first, last), [None, None]);
+        assert_eq!(cut(i64::MIN, i64::MAX), [None, None]);
+        assert_eq!(cut(first + 1, last), [Some(first..first + 1), None]);
+        let inside = [
+            Some(first + 300_000..first + 300_007),
+            Some(first + 300_010..first + 600_000),
+        ];
+        assert_eq!(cut(first + 300_007, first + 300_009), inside);
+        // Windows of other buckets.
+        assert_eq!(cut(first - 7, last + 7), [None, None]);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-use super::status::{JobStatus, MaintenanceReport};
+use super::status::{JobStatus, MaintenanceReport, RunProgress};
 use crate::error::{Error, Result};
 
 /// What became of a run: told to all who asked for it.
@@ -28,6 +28,7 @@ pub(crate) struct Jobs {
 #[derive(Clone, Default)]
 struct State {
     running: Option<JobStatus>,
+    run: Option<RunProgress>,
     paused: Option<String>,
     last_error: Option<String>,
 }
@@ -89,6 +90,14 @@ impl Jobs {
         if let Some(running) = &mut self.state.lock().running {
             change(running);
         }
+    }
+
+    pub(crate) fn set_run(&self, run: Option<RunProgress>) {
+        self.state.lock().run = run;
+    }
+
+    pub(crate) fn run(&self) -> Option<RunProgress> {
+        self.state.lock().run
     }
 
     pub(crate) fn set_paused(&self, reason: Option<String>) {

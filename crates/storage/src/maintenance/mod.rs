@@ -26,13 +26,15 @@ mod throughput;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use delete::Deletion;
 pub(crate) use delete::delete_series;
+pub use delete::{DeletedBeyond, Deletion, DeletionReport};
 #[cfg(feature = "testing")]
 pub(crate) use retention::RetentionSnapshot;
 pub(crate) use snapshots::create as create_snapshot;
 pub(crate) use status::status;
-pub use status::{JobStatus, KeptBackBucket, LevelStatus, MaintenanceReport, MaintenanceStatus};
+pub use status::{
+    JobStatus, KeptBackBucket, LevelStatus, MaintenanceReport, MaintenanceStatus, RunProgress,
+};
 pub use status::{SizeCount, SkippedJob};
 pub(crate) use task::run;
 

@@ -63,6 +63,7 @@ pub(crate) fn status(maintenance: &Maintenance) -> MaintenanceStatus {
         enabled: maintenance.context.options.maintenance.enabled,
         paused: maintenance.jobs.paused(),
         running,
+        run: maintenance.jobs.run(),
         waiting: waiting.len() + roll_ups.len() + larger.len() + remnants.len() + merges,
         waiting_seconds,
         lag_seconds,
@@ -146,7 +147,14 @@ fn levels(maintenance: &Maintenance, roll_ups: &[RollUpPlan], now_ms: i64) -> Ve
             } else {
                 0
             },
-            out_of_date: level.filter(|bucket| listed.is_dirty(**bucket)).count(),
+            out_of_date: level
+                .clone()
+                .filter(|bucket| listed.is_dirty(**bucket))
+                .count(),
+            out_of_date_hours: level
+                .filter_map(|bucket| listed.facts(*bucket))
+                .map(|facts| facts.dirty.len())
+                .sum(),
             culled_before_ms: watermarks_ms.get(&resolution).copied(),
             waiting: waiting.len(),
             lag_seconds: lag_seconds(waiting.into_iter(), now_ms),
@@ -163,6 +171,8 @@ pub struct MaintenanceStatus {
     /// Why work is waiting although there is some, for example because ingest needs the machine.
     pub paused: Option<String>,
     pub running: Option<JobStatus>,
+    /// How far the run is that somebody asked for; `None` when there is none.
+    pub run: Option<RunProgress>,
     /// Targets that are closed and not yet built.
     pub waiting: usize,
     /// How long building them will take, without the one that is under way; `None` if there is
@@ -204,6 +214,8 @@ pub struct LevelStatus {
     pub remnants: usize,
     /// Those of them that have to be made again.
     pub out_of_date: usize,
+    /// Their hours that late samples or deletions have changed.
+    pub out_of_date_hours: usize,
     /// Nothing older is left; `None` if nothing was culled.
     pub culled_before_ms: Option<i64>,
     /// Buckets that could be made now.
@@ -266,6 +278,16 @@ pub struct JobStatus {
     pub started_ms: i64,
     /// How long it will still take; `None` if there is nothing to base that on.
     pub remaining_seconds: Option<f64>,
+}
+
+/// How far a run is, in jobs. Some can only be planned when others are done: windows before the
+/// culling of what they are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunProgress {
+    /// Jobs that have ended, failed ones included.
+    pub done: usize,
+    /// Jobs that can be done now, the one under way included. 0: the store is waited for.
+    pub waiting: usize,
 }
 
 /// How many buckets of a size are listed.

@@ -35,7 +35,7 @@ use super::retention::{CullPlan, LargerPlan, MergePlan, RemnantPlan, RollUpPlan}
 use super::retention::{cull, cull_metadata, retire_outdated, tell_what_is_too_old};
 use super::retire::drop_retired;
 use super::skipped::{Kind, is_of_the_job};
-use super::status::{JobStatus, MaintenanceReport, SkippedJob};
+use super::status::{JobStatus, MaintenanceReport, RunProgress, SkippedJob};
 use super::sweep::sweep;
 use super::throughput::Workload;
 use crate::buckets::Recent;
@@ -155,6 +155,7 @@ pub(crate) async fn run(maintenance: Arc<Maintenance>) {
                 Ok(()) => everything(&maintenance).await,
                 Err(cause) => Err(cause),
             };
+            maintenance.jobs.set_run(None);
             match &ran {
                 Ok(report) => match report.skipped.last() {
                     Some(skipped) => maintenance.jobs.set_error(Some(skipped.cause.clone())),
@@ -309,6 +310,53 @@ async fn next_of_retention(
     Ok(plan.map(Job::CoarsenWindows))
 }
 
+/// How many jobs a run could do now, among what `may_run`.
+async fn count_jobs(
+    maintenance: &Arc<Maintenance>,
+    may_run: impl Fn(Kind, Bucket) -> bool,
+) -> Result<usize> {
+    let (prospect, retention) = {
+        let frozen = maintenance.ingest.lock_flushes().await;
+        let frozen: BTreeSet<BucketStart> = frozen.keys().copied().collect();
+        let retention = RetentionSnapshot::of(maintenance, frozen.clone(), true);
+        (PlanSnapshot::of(maintenance, frozen, true), retention)
+    };
+    let plan = move || {
+        let mut jobs: Vec<(Kind, Bucket)> = Vec::new();
+        let pieces = prospect.map_or_else(Vec::new, |prospect| prospect.pieces());
+        jobs.extend(pieces.iter().map(|plan| (Kind::Coarsen, plan.target)));
+        if let Some(retention) = retention {
+            let merges = retention.merges();
+            jobs.extend(merges.iter().map(|plan| (Kind::Merge, plan.around)));
+            let outdated = retention.outdated();
+            jobs.extend(outdated.iter().map(|bucket| (Kind::Outdated, *bucket)));
+            let roll_ups = retention.roll_ups();
+            jobs.extend(roll_ups.iter().map(|plan| (Kind::RollUp, plan.target)));
+            let (remnants, culls) = (retention.remnants().0, retention.culls().0);
+            jobs.extend(remnants.iter().map(|plan| (Kind::Remnant, plan.target)));
+            jobs.extend(culls.iter().map(|plan| (Kind::Cull, plan.buckets[0])));
+            let larger = retention.larger_buckets();
+            jobs.extend(larger.iter().map(|plan| (Kind::Coarsen, plan.target)));
+        }
+        jobs
+    };
+    let mut jobs = maintenance.context.job_pool.run(plan).await?;
+    let overlaps = list::overlaps(&maintenance.buckets.listed());
+    jobs.extend(
+        overlaps
+            .iter()
+            .map(|overlap| (Kind::Repair, overlap.inside)),
+    );
+    let dirty = to_fold(maintenance, true);
+    jobs.extend(dirty.into_iter().map(|bucket| (Kind::Fold, bucket)));
+    let deleted = to_clean(maintenance, true);
+    jobs.extend(deleted.into_iter().map(|bucket| (Kind::Clean, bucket)));
+    let jobs = jobs
+        .into_iter()
+        .filter(|(kind, bucket)| may_run(*kind, *bucket));
+    Ok(jobs.count())
+}
+
 /// Of plans the one of a job that was interrupted, else the first.
 fn unfinished_or_first<P>(
     mut plans: Vec<P>,
@@ -398,9 +446,15 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
     // What failed, and what is done once: a bucket may be dirty again after a fold.
     let mut over: BTreeSet<(Kind, Bucket)> = BTreeSet::new();
     let mut again = 0;
+    let mut done = 0;
     let mut drops_before_more = false;
     loop {
-        let job = next_job(maintenance, true, |k, b| !over.contains(&(k, b))).await?;
+        let may_run = |kind: Kind, bucket: Bucket| !over.contains(&(kind, bucket));
+        let waiting = count_jobs(maintenance, may_run).await?;
+        maintenance
+            .jobs
+            .set_run(Some(RunProgress { done, waiting }));
+        let job = next_job(maintenance, true, may_run).await?;
         let Some(job) = job else {
             // Windows that were out of date are made again once the old ones are gone.
             if std::mem::take(&mut drops_before_more) {
@@ -414,7 +468,9 @@ async fn everything(maintenance: &Arc<Maintenance>) -> Result<MaintenanceReport>
         let ended = run_job(maintenance, &job, true, &watch).await;
         report.add(&watch);
         let (kind, bucket) = (job.kind(), job.bucket());
-        match ended? {
+        let ended = ended?;
+        done += usize::from(!matches!(ended, JobOutcome::Retry(..)));
+        match ended {
             JobOutcome::Done => {
                 report.count(&job);
                 if matches!(kind, Kind::Fold | Kind::Clean | Kind::Outdated) {

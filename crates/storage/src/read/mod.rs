@@ -236,6 +236,11 @@ impl Reader {
         self.lease(&self.head_hours(), range_ms, wanted)
     }
 
+    /// The levels that are read of a range, both ends included, by whoever wants samples.
+    pub(crate) fn finest_levels(&self, range_ms: (i64, i64)) -> Vec<Arc<Levels>> {
+        self.lease_finest(self.kept(range_ms)).levels.all()
+    }
+
     pub(crate) fn new(
         context: &Arc<Context>,
         buckets: &Arc<Buckets>,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod all_levels;
 mod backfill;
 mod catalog;
 mod chunk_cache;

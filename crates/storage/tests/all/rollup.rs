@@ -21,7 +21,7 @@ use icecore_model::{
 };
 use icecore_records::{Bucket, RecordType, key};
 use icecore_storage::testing::Hooks;
-use icecore_storage::{Clock, Database, Deletion};
+use icecore_storage::{Clock, Database, Deletion, DeletionReport};
 
 use crate::process::{Process, World};
 use crate::support::*;
@@ -201,13 +201,13 @@ pub(crate) fn maintain(process: &Process) -> icecore_storage::MaintenanceReport 
 }
 
 /// Deletes a range of a series, both ends counted from [`START`].
-pub(crate) fn delete(process: &Process, series: &str, from: i64, to: i64) {
+pub(crate) fn delete(process: &Process, series: &str, from: i64, to: i64) -> DeletionReport {
     let deletion = Deletion {
         selectors: vec![vec![Matcher::equal("series", series)]],
         start_ms: START + from,
         end_ms: START + to,
     };
-    process.run(process.db.delete_series(deletion)).unwrap();
+    process.run(process.db.delete_series(deletion)).unwrap()
 }
 
 /// The records of the first bucket of windows, whose job is interrupted after so many writes each

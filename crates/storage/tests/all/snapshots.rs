@@ -1,6 +1,8 @@
 //! Snapshots: what is in them, that nothing takes it away, and that a restore makes a database of
 //! its own.
 
+mod levels;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -49,6 +49,12 @@ pub fn write_success(out: &mut Vec<u8>, warnings: &[String], data: impl FnOnce(&
     write_success_end(out, warnings);
 }
 
+/// Writes a success answer that has warnings and no data.
+pub fn write_success_without_data(out: &mut Vec<u8>, warnings: &[String]) {
+    out.extend_from_slice(b"{\"status\":\"success\"");
+    write_success_end(out, warnings);
+}
+
 /// What comes before the data of a success answer.
 pub fn write_success_start(out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"status\":\"success\",\"data\":");

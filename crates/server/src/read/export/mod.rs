@@ -12,6 +12,7 @@
 //! - An error before the first chunk is an error answer. After it the connection breaks off without
 //!   the end that a complete answer has, so that nobody takes a part for the whole. The native form
 //!   has a final frame besides.
+//! - Of rolled-up time there are the samples that are left of windows, and a header says so.
 
 mod families;
 mod writer;
@@ -35,6 +36,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::app::App;
 use crate::middleware::error::ApiError;
 use crate::middleware::params::{Params, TimeRange};
+use crate::read::resolution::RolledUpTime;
 use families::Families;
 use writer::{ExportedSeries, Writer};
 
@@ -70,8 +72,11 @@ pub(crate) async fn export(
         exemplars,
         families,
         writer: Some(writer),
+        rolled: RolledUpTime::default(),
     };
     let first = export.next_chunk().await?;
+    // All selectors read the same time, and the first of them is open.
+    let rolled = std::mem::take(&mut export.rolled);
     let chunks = stream::try_unfold((first, export), |(ready, mut export)| async move {
         let chunk = match ready {
             Some(first) => Some(first),
@@ -80,7 +85,8 @@ pub(crate) async fn export(
         Ok::<_, std::io::Error>(chunk.map(|chunk| (chunk, (None, export))))
     });
     let body = Body::from_stream(chunks);
-    Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
+    let response = ([(header::CONTENT_TYPE, content_type)], body).into_response();
+    Ok(rolled.announce(response))
 }
 
 /// An error that aborts the connection. The client learns no more than that, so the reason is
@@ -130,6 +136,8 @@ struct Export {
     families: Families,
     /// Nothing after the end.
     writer: Option<Writer>,
+    /// Of what has been opened.
+    rolled: RolledUpTime,
 }
 
 impl Export {
@@ -212,7 +220,9 @@ impl Export {
                 end_ms: self.range.end_ms,
                 hints: self.hints.clone(),
             };
-            self.stream = Some(Box::new(self.database.select(selection).await?));
+            let stream = self.database.select(selection).await?;
+            self.rolled.add(&stream.levels());
+            self.stream = Some(Box::new(stream));
             self.opened += 1;
             return Ok(Some(VecDeque::new()));
         };

@@ -316,10 +316,7 @@ impl<'h> WriteBatch<'h> {
             return false;
         }
         if self.head.refuses(hour) {
-            self.refuse(
-                "too old sample: what was stored at its time has been rolled up or culled (retention)"
-                    .into(),
-            );
+            self.refuse(TOO_OLD.into());
             return false;
         }
         if self.head.is_closed(hour) {
@@ -546,6 +543,10 @@ impl SampleSink for WriteBatch<'_> {
         self.refuse(reason);
     }
 }
+
+/// Why a sample is refused whose time takes no samples any more.
+pub(crate) const TOO_OLD: &str =
+    "too old sample: what was stored at its time has been rolled up or culled (retention)";
 
 /// Bytes of a histogram, with its start, in the journal, at most.
 pub(super) fn journal_bytes(histogram: &Histogram) -> usize {

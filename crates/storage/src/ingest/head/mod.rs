@@ -46,8 +46,8 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use roaring::RoaringBitmap;
 
 pub(crate) use append::AppendTime;
-pub(crate) use batch::BatchBuffers;
 pub use batch::WriteBatch;
+pub(crate) use batch::{BatchBuffers, TOO_OLD};
 pub(crate) use catalog::{CatalogChanges, PendingRecord};
 pub(crate) use floor::TimeFloor;
 pub(crate) use index::Index;

@@ -62,6 +62,11 @@ fn closed_windows_are_rolled_up_and_old_ones_culled() {
     let refused = process.run(write(&process.db, &[("gauge", START + 1, 1.0)]));
     assert_eq!(refused.samples, 0);
     assert!(refused.rejected[0].reason.starts_with("too old sample"));
+    let metrics = process.db.metrics();
+    assert_eq!(
+        (metrics.rejected_late.get(), metrics.rejected.get()),
+        (1, 0)
+    );
     drop(process);
     world.check();
 

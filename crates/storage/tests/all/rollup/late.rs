@@ -46,6 +46,8 @@ fn late_samples_are_seen_at_once_and_rolled_up_again() {
                 .collect::<Vec<_>>(),
         );
     }
+    let level = &process.db.maintenance_status().levels[1];
+    assert_eq!((level.out_of_date, level.out_of_date_hours), (1, 1));
     let report = maintain(&process);
     assert_eq!(report.rolled_up, 1, "again");
     let selected = process.run(select(&process.db, range, choice));
@@ -90,7 +92,8 @@ fn a_deletion_takes_whole_windows_where_samples_are_gone() {
     assert_eq!(maintain(&process).rolled_up, 1);
     // While there are samples, windows are made again of those that are left.
     let (from, to) = (5 * HOUR + 100_000, 5 * HOUR + 1_000_000);
-    delete(&process, "gauge", from, to);
+    let report = delete(&process, "gauge", from, to);
+    assert_eq!(report.beyond, [], "they are made again");
     let is_left = |(series, time, _): &(&str, i64, f64)| {
         *series != "gauge" || !(START + from..=START + to).contains(time)
     };
@@ -115,8 +118,16 @@ fn a_deletion_takes_whole_windows_where_samples_are_gone() {
     // Afterwards the windows that it touches go.
     set_clock(&world, START + 60 * DAY);
     maintain(&process);
-    delete(&process, "counter", 7 * HOUR + 1, 8 * HOUR + 1);
-    delete(&process, "late", 0, 40 * HOUR);
+    // Nothing lies before it in the first of them.
+    let report = delete(&process, "counter", 7 * HOUR + 1, 8 * HOUR + 1);
+    let behind = [
+        (FIVE, 8 * HOUR + 2, 8 * HOUR + 300_000),
+        (HOURLY, 8 * HOUR + 2, 9 * HOUR),
+    ];
+    assert_eq!(beyond(&report), behind);
+    // The last window that it touches is one of nothing.
+    let report = delete(&process, "late", 0, 40 * HOUR);
+    assert_eq!(report.beyond, []);
     for cleaned in [false, true] {
         if cleaned {
             maintain(&process);
@@ -133,6 +144,61 @@ fn a_deletion_takes_whole_windows_where_samples_are_gone() {
         let expected = (0..32).filter(|hour| ![7, 8].contains(hour));
         assert_eq!(hours.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
+    drop(process);
+    world.check();
+}
+
+/// What a report says, counted from [`START`].
+fn beyond(report: &DeletionReport) -> Vec<(Resolution, i64, i64)> {
+    let ranges = report.beyond.iter();
+    ranges
+        .map(|range| {
+            (
+                range.resolution,
+                range.start_ms - START,
+                range.end_ms - START,
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_deletion_says_what_went_beside_it() {
+    let world = world(START + 40 * HOUR);
+    let process = world.start();
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    process.run(write_all(&process.db, &samples(0..40)));
+    set_clock(&world, START + 60 * DAY);
+    maintain(&process);
+    // Inside of one window: what lies before and behind goes, too. Samples lie on the minute.
+    let (from, to) = (10 * HOUR + 100_000, 10 * HOUR + 130_000);
+    let expected = [
+        (FIVE, 10 * HOUR, from),
+        (FIVE, to + 1, 10 * HOUR + 300_000),
+        (HOURLY, 10 * HOUR, from),
+        (HOURLY, to + 1, 11 * HOUR),
+    ];
+    assert_eq!(beyond(&delete(&process, "gauge", from, to)), expected);
+    // They have gone; those of an hour around the next ones, too.
+    assert_eq!(beyond(&delete(&process, "gauge", from, to)), []);
+    let next = delete(&process, "gauge", from + 300_000, to + 300_000);
+    let expected = [
+        (FIVE, 10 * HOUR + 300_000, from + 300_000),
+        (FIVE, to + 300_001, 10 * HOUR + 600_000),
+    ];
+    assert_eq!(beyond(&next), expected);
+    // A bucket of which all goes, and the sample at its start was not asked for.
+    let all = delete(&process, "gauge", 1, 32 * HOUR - 1);
+    assert_eq!(beyond(&all), [(FIVE, 0, 1), (HOURLY, 0, 1)]);
+    let minute = 60_000;
+    let ends = delete(&process, "counter", 4 * minute + 8, 6 * minute + 6);
+    let expected = [
+        (FIVE, 0, 4 * minute + 8),
+        (FIVE, 6 * minute + 7, 10 * minute),
+        (HOURLY, 0, 4 * minute + 8),
+        (HOURLY, 6 * minute + 7, HOUR),
+    ];
+    assert_eq!(beyond(&ends), expected);
     drop(process);
     world.check();
 }
@@ -193,6 +259,8 @@ fn samples_stand_in_for_windows_that_are_made_again() {
         pause.reached().await;
         let is_made_again = db.rolled().iter().all(|b| b.start_ms() != START);
         assert!(is_made_again, "{:?}", db.rolled());
+        let run = db.maintenance_status().run.expect("it is under way");
+        assert!(run.done > 0 && run.waiting > 0, "{run:?}");
         let selected = select(&db, range, finest).await;
         let gauge = selected
             .iter()
@@ -204,6 +272,7 @@ fn samples_stand_in_for_windows_that_are_made_again() {
         assert_eq!(read.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
         drop(pause);
         run.await.unwrap().unwrap();
+        assert_eq!(db.maintenance_status().run, None);
     });
     let selected = process.run(select(&process.db, range, hourly()));
     check_windows(&selected, &all);
