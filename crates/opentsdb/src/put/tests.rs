@@ -159,7 +159,8 @@ fn names_are_stored_again_until_they_are_durable() {
     let changes = |store: &RecordingStore| -> Vec<usize> {
         store.received.lock().iter().map(|r| r.changes).collect()
     };
-    assert_eq!(changes(&store), [3, 3]);
+    // Three names, and how wide their ids are.
+    assert_eq!(changes(&store), [6, 6]);
     for commit in store.commits.lock().drain(..) {
         commit.send(()).unwrap();
     }

@@ -557,6 +557,8 @@ mod tests {
             records.insert(change.key, change.value.unwrap());
         }
         let mut read = UidSpace::new(UidKind::Metric, 3, false);
+        let width = records.remove(&catalog_key::uid_width(0));
+        read.check_width(width.as_deref()).unwrap();
         for (key, value) in &records {
             if catalog_key::uids(0).contains(key) {
                 read.load(key, value).unwrap();
@@ -592,6 +594,7 @@ mod tests {
     #[test]
     fn ids_of_elsewhere_are_taken_over_unless_they_mean_something_else() {
         let mut space = space(1, false);
+        space.check_width(Some(&[1])).unwrap();
         let mut changes = Vec::new();
         let mut adopt = |space: &mut UidSpace, id, name: &str| {
             let adopted = space.import(Uid(id), name, &mut changes);
