@@ -170,7 +170,7 @@ fn names_are_stored_again_until_they_are_durable() {
     let third = request("/api/put", POINT);
     let mut third = Box::pin(handle(&tsd, &third));
     assert!((&mut third).now_or_never().is_none());
-    assert_eq!(changes(&store), [3, 3, 0]);
+    assert_eq!(changes(&store), [6, 6, 0]);
     // Who never hears that it is durable does not know it.
     store.commits.lock().clear();
     assert_eq!(block_on(third).status, StatusCode::SERVICE_UNAVAILABLE);
