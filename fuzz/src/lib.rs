@@ -35,6 +35,7 @@ pub fn all_targets() -> Vec<Target> {
     all.extend(targets::columns::targets());
     all.extend(targets::events::targets());
     all.extend(targets::opentsdb::targets());
+    all.extend(targets::opentsdb_api::targets());
     all.extend(targets::histograms::targets());
     all.extend(targets::rollup::targets());
     all.extend(targets::wire::targets());

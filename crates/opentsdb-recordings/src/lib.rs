@@ -21,6 +21,7 @@ mod request;
 mod settings;
 
 pub use compare::{Answer, HttpAnswer, compare_documents};
+pub use deviations::Place;
 pub use recording::{Group, groups_in, recorded_groups};
 pub use replay::{Tally, replay};
 pub use request::{HttpRequest, Request};

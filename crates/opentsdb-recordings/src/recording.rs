@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use icecore_wire::json::{JsonReader, SyntaxError};
 use serde_json::Value;
 
+use crate::deviations::listed_steps;
+
 /// Requests that were sent one after the other to an empty database.
 pub struct Group {
     /// The file it is from.
@@ -29,7 +31,27 @@ pub fn recorded_groups() -> Option<Vec<Group>> {
             groups.extend(groups_in(&path));
         }
     }
+    if only.is_none() {
+        check_complete(&groups);
+    }
     Some(groups)
+}
+
+/// All groups and steps: were some not read, nobody would miss them.
+const RECORDED: (usize, usize) = (88, 3974);
+
+fn check_complete(groups: &[Group]) {
+    let steps = groups.iter().map(|group| group.steps.len()).sum();
+    assert_eq!((groups.len(), steps), RECORDED, "groups and steps");
+    for (area, name, steps) in listed_steps() {
+        let group = groups.iter().find(|g| g.area == area && g.name == name);
+        let count = group.map_or(0, |group| group.steps.len());
+        let are_there = steps.iter().all(|step| *step < count);
+        assert!(
+            are_there,
+            "a deviation of {area}: {name} {steps:?} names no step"
+        );
+    }
 }
 
 fn folder() -> Option<PathBuf> {

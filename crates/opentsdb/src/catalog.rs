@@ -59,7 +59,8 @@ impl Records {
         if keys.start >= keys.end {
             return Ok(Vec::new());
         }
-        self.catalog.range(keys, limit).await.map_err(failed)
+        let records = self.catalog.range(keys, limit).await;
+        records.map_err(unavailable)
     }
 }
 
@@ -72,23 +73,41 @@ pub(crate) struct RecordsEdit<'a> {
 impl RecordsEdit<'_> {
     /// Stores changes; they are durable afterwards.
     pub(crate) async fn write(self, changes: Vec<CatalogChange>) -> Result<(), Error> {
+        self.write_and(changes, || ()).await
+    }
+
+    /// The same for who remembers what is stored: `appended` runs under the lock, and only if the
+    /// changes were taken.
+    pub(crate) async fn write_and(
+        self,
+        changes: Vec<CatalogChange>,
+        appended: impl FnOnce(),
+    ) -> Result<(), Error> {
         if changes.is_empty() {
+            appended();
             return Ok(());
         }
         let fill = |sink: &mut dyn SampleSink| {
             changes.into_iter().for_each(|change| sink.catalog(change));
             Ok::<(), StoreError>(())
         };
-        let appended = self.records.points.append(Duration::ZERO, fill).await;
-        drop(self.guard);
-        let appended = appended.map_err(|error| match error {
-            AppendError::Fill(error) | AppendError::Store(error) => failed(error),
+        let pending = self.records.points.append(Duration::ZERO, fill).await;
+        let pending = pending.map_err(|error| match error {
+            AppendError::Fill(error) | AppendError::Store(error) => unavailable(error),
         })?;
-        appended.commit.await.map_err(failed)
+        appended();
+        drop(self.guard);
+        pending.commit.await.map_err(unavailable)
     }
 }
 
-/// What is said when the store does not answer.
+/// What is said when the store is busy or does not answer: the same request may succeed later.
+fn unavailable(error: StoreError) -> Error {
+    let message = format!("Storage exception: {error}");
+    Error::new(StatusCode::SERVICE_UNAVAILABLE, message)
+}
+
+/// What is said when a record cannot be read.
 pub(crate) fn failed(error: StoreError) -> Error {
     Error::new(StatusCode::INTERNAL_SERVER_ERROR, error.0)
 }

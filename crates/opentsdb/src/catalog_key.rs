@@ -15,6 +15,7 @@
 //! form of numbers    0x21 | hash of labels u128 | time ms u64    → exception
 //! adopted metric     0x22 | id u64                               → nothing
 //! greatest UID       0x23 | kind u8                              → id u64, of elsewhere
+//! width of UIDs      0x24 | kind u8                              → bytes u8, once there is a UID
 //! ```
 //!
 //! Numbers are big-endian, so that keys are in the order of numbers. What a request asks for is
@@ -41,6 +42,7 @@ const NOT_MATCHED: u8 = 0x20;
 const NUMBER: u8 = 0x21;
 const ADOPTED: u8 = 0x22;
 const GREATEST_UID: u8 = 0x23;
+const UID_WIDTH: u8 = 0x24;
 
 /// The keys that begin with a prefix.
 fn prefixed(prefix: Vec<u8>) -> Range<Vec<u8>> {
@@ -92,6 +94,11 @@ pub(crate) fn greatest_uid(kind: u8) -> Vec<u8> {
     key(GREATEST_UID, &[&[kind]])
 }
 
+/// The key of the bytes that UIDs of a kind have.
+pub(crate) fn uid_width(kind: u8) -> Vec<u8> {
+    key(UID_WIDTH, &[&[kind]])
+}
+
 /// The id of a UID's key, or of a former name's or greatest id's value.
 pub(crate) fn parse_id(bytes: &[u8]) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_be_bytes)
@@ -120,6 +127,7 @@ pub(crate) enum UidKey<'a> {
     Name(u64),
     Former(&'a str),
     Adopted(u64),
+    Width,
 }
 
 /// The kind of names that a key is about, and what it says of them.
@@ -133,6 +141,7 @@ pub(crate) fn parse_uid_record(key: &[u8]) -> Option<(u8, UidKey<'_>)> {
         }
         // Only metrics are adopted, which are the first kind.
         ADOPTED => Some((0, UidKey::Adopted(parse_uid(key)?))),
+        UID_WIDTH => Some((*key.get(1)?, UidKey::Width)),
         _ => None,
     }
 }

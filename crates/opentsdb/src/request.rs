@@ -1,7 +1,7 @@
 //! A request, as endpoints ask about it.
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, header};
 
 use crate::allowance::Allowance;
 use crate::error::Error;
@@ -23,6 +23,8 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Decompressed.
     pub body: Bytes,
+    /// Bytes of the body as it was sent.
+    pub sent_bytes: usize,
     /// Whether its sender may delete what a query finds, if the settings allow it at all.
     pub may_delete: bool,
     /// The address of the client, for `stats/query`.
@@ -35,6 +37,7 @@ impl Request {
     /// A request for a path with its query string.
     pub fn new(method: Method, target: &str, headers: HeaderMap, body: Bytes) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let sent_bytes = body.len();
         let params = form_urlencoded::parse(query.as_bytes()).into_owned();
         Self {
             method,
@@ -43,10 +46,19 @@ impl Request {
             params: params.collect(),
             headers,
             body,
+            sent_bytes,
             may_delete: true,
             remote: String::new(),
             allowance: Allowance::default(),
         }
+    }
+
+    /// Whether the body came in chunks, so that nobody knew its length before.
+    pub(crate) fn is_chunked(&self) -> bool {
+        let encodings = self.headers.get_all(header::TRANSFER_ENCODING).iter();
+        let last = encodings.last().and_then(|value| value.to_str().ok());
+        let last = last.and_then(|codings| codings.rsplit(',').next());
+        last.is_some_and(|coding| coding.trim().eq_ignore_ascii_case("chunked"))
     }
 
     /// The last value of a parameter.

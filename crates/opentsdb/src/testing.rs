@@ -5,7 +5,7 @@ mod rolled;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use icecore_model::{
@@ -26,7 +26,12 @@ use crate::tsd::{PointDeletion, Stores};
 #[derive(Default)]
 pub struct MemoryStore {
     content: Mutex<Content>,
-    refuses_appends: AtomicBool,
+    /// Appends that fail from now on.
+    refusals: AtomicUsize,
+    /// Appends that succeed before those.
+    successes: AtomicUsize,
+    /// Samples of an append; 0 for any number.
+    samples_max: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -55,7 +60,45 @@ impl MemoryStore {
 
     /// Whether appends fail from now on, after they were filled.
     pub fn refuse_appends(&self, refuses: bool) {
-        self.refuses_appends.store(refuses, Ordering::SeqCst);
+        let refusals = if refuses { usize::MAX } else { 0 };
+        self.refuse_next(refusals);
+    }
+
+    /// So many appends fail from now on, after they were filled.
+    pub fn refuse_next(&self, appends: usize) {
+        self.refusals.store(appends, Ordering::SeqCst);
+    }
+
+    /// So many appends succeed from now on, and the one behind them fails.
+    pub fn refuse_after(&self, appends: usize) {
+        self.successes.store(appends, Ordering::SeqCst);
+        self.refuse_next(1);
+    }
+
+    /// From now on, appends with more samples fail.
+    pub fn limit_samples(&self, max: usize) {
+        self.samples_max.store(max, Ordering::SeqCst);
+    }
+
+    fn check(&self, sink: &MemorySink) -> Result<(), StoreError> {
+        // Whether one was left of what is counted down; the greatest number never ends.
+        let is_left = |counter: &AtomicUsize| {
+            let next = |left: usize| match left {
+                0 => None,
+                usize::MAX => Some(left),
+                _ => Some(left - 1),
+            };
+            let counted = counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
+            counted.is_ok()
+        };
+        if !is_left(&self.successes) && is_left(&self.refusals) {
+            return Err(StoreError("appends are refused".into()));
+        }
+        let max = self.samples_max.load(Ordering::SeqCst);
+        if max > 0 && sink.outcome.samples > max as u64 {
+            return Err(StoreError("too many samples: split it".into()));
+        }
+        Ok(())
     }
 
     /// This store for everything.
@@ -80,9 +123,7 @@ impl SampleStore for MemoryStore {
         Box::pin(async move {
             let mut sink = MemorySink::default();
             fill(&mut sink)?;
-            if self.refuses_appends.load(Ordering::SeqCst) {
-                return Err(StoreError("appends are refused".into()));
-            }
+            self.check(&sink)?;
             let outcome = std::mem::take(&mut sink.outcome);
             self.content.lock().take(sink);
             Ok(PendingWrite {

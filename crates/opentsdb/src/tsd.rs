@@ -92,11 +92,7 @@ impl Tsd {
         stores: Stores,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        let rollups = config
-            .rollups
-            .as_deref()
-            .map(RollupConfig::parse)
-            .transpose();
+        let rollups = config.rollups().map(RollupConfig::parse).transpose();
         let rollups =
             rollups.map_err(|error| StoreError(format!("tsd.rollups.config: {error}")))?;
         let uids = Uids::new(config.uid_widths, config.random_metric_uids);

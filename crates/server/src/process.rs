@@ -182,7 +182,10 @@ impl Process {
                     let router = opentsdb_router(Arc::clone(&app));
                     let handler = handler(router, Protocols::Http1And2)
                         .with_path_prefix(opentsdb::http::PREFIX)
-                        .with_line_protocol(Arc::new(Telnet(Arc::clone(&app))));
+                        .with_line_protocol(Arc::new(Telnet {
+                            app: Arc::clone(&app),
+                            idle_max: tsd_config.socket_timeout(),
+                        }));
                     Listener::open(socket, handler)
                 });
                 listening(opened, listen, true, "--opentsdb.listen")?

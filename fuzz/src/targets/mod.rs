@@ -7,6 +7,7 @@ pub mod exposition;
 pub mod histograms;
 mod hostile_series;
 pub mod opentsdb;
+pub mod opentsdb_api;
 pub mod promql;
 pub mod records;
 pub mod rollup;

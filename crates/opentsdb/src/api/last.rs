@@ -12,6 +12,7 @@ use http::Method;
 use super::body::{required_json, unparsable};
 use super::fields::Fields;
 use super::series_meta::parse_tsuid;
+use crate::allowance::Allowance;
 use crate::error::Error;
 use crate::json::Json;
 use crate::json_object::{ObjectWriter, push_array, push_map};
@@ -47,11 +48,11 @@ pub(super) async fn handle(tsd: &Tsd, request: &Request) -> Result<Response, Err
     }
     let mut points = BTreeMap::new();
     for filter in &query.filters {
-        points.extend(of_filter(tsd, filter, query.back_scan).await?);
+        points.extend(of_filter(tsd, &request.allowance, filter, query.back_scan).await?);
     }
     for tsuid in &query.tsuids {
         let tsuid = parse_tsuid(tsd, tsuid)?;
-        points.extend(of_tsuid(tsd, &tsuid, query.back_scan).await?);
+        points.extend(of_tsuid(tsd, &request.allowance, &tsuid, query.back_scan).await?);
     }
     let tsuids = series::assigned_tsuids(tsd, points.keys()).await?;
     let mut out = String::new();
@@ -125,27 +126,38 @@ fn parse_body(request: &Request) -> Result<LastQuery, Error> {
 
 type Points = BTreeMap<SeriesName, LastPoint>;
 
-async fn of_filter(tsd: &Tsd, filter: &SeriesFilter, back_scan: i64) -> Result<Points, Error> {
+async fn of_filter(
+    tsd: &Tsd,
+    allowance: &Allowance,
+    filter: &SeriesFilter,
+    back_scan: i64,
+) -> Result<Points, Error> {
     if filter.metric.as_ref().is_none_or(String::is_empty) {
         return Err(refused("Metric cannot be null or empty"));
     }
     if back_scan > 0 && filter.tags.is_empty() {
         return Err(refused("Tags cannot be null or empty when getting a TSUID"));
     }
-    let found = series::find(tsd, filter).await?;
+    let found = series::find(tsd, allowance, filter).await?;
     series::check_names(filter, &tsd.uids, &found)?;
     if back_scan > 0 {
-        let mut points = series::last_points(tsd, filter, window(tsd, back_scan)).await?;
+        let mut points =
+            series::last_points(tsd, allowance, filter, window(tsd, back_scan)).await?;
         points.retain(|series, _| series.tags.len() == filter.tags.len());
         return Ok(points);
     }
     if tsd.config.tsuid_tracking {
-        return latest(tsd, filter, found.into_iter().collect()).await;
+        return latest(tsd, allowance, filter, found.into_iter().collect()).await;
     }
     Ok(Points::new())
 }
 
-async fn of_tsuid(tsd: &Tsd, tsuid: &Tsuid, back_scan: i64) -> Result<Points, Error> {
+async fn of_tsuid(
+    tsd: &Tsd,
+    allowance: &Allowance,
+    tsuid: &Tsuid,
+    back_scan: i64,
+) -> Result<Points, Error> {
     let is_tracked = back_scan <= 0 && tsd.config.tsuid_tracking;
     let Ok(series) = SeriesName::of_tsuid(tsuid, &tsd.uids) else {
         if is_tracked {
@@ -155,9 +167,9 @@ async fn of_tsuid(tsd: &Tsd, tsuid: &Tsuid, back_scan: i64) -> Result<Points, Er
     };
     let filter = series.filter();
     let mut points = if is_tracked {
-        latest(tsd, &filter, BTreeSet::from([series.clone()])).await?
+        latest(tsd, allowance, &filter, BTreeSet::from([series.clone()])).await?
     } else {
-        series::last_points(tsd, &filter, window(tsd, back_scan)).await?
+        series::last_points(tsd, allowance, &filter, window(tsd, back_scan)).await?
     };
     points.retain(|found, _| *found == series);
     Ok(points)
@@ -176,6 +188,7 @@ fn window(tsd: &Tsd, back_scan: i64) -> (i64, i64) {
 /// The last points of these series, however old they are.
 async fn latest(
     tsd: &Tsd,
+    allowance: &Allowance,
     filter: &SeriesFilter,
     mut missing: BTreeSet<SeriesName>,
 ) -> Result<Points, Error> {
@@ -186,7 +199,7 @@ async fn latest(
             break;
         }
         let start_ms = tsd.clock.now_ms().saturating_sub(look_back_ms);
-        let found = series::last_points(tsd, filter, (start_ms, end_ms)).await?;
+        let found = series::last_points(tsd, allowance, filter, (start_ms, end_ms)).await?;
         for (series, point) in found {
             if missing.remove(&series) {
                 points.insert(series, point);

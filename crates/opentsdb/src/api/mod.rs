@@ -34,21 +34,21 @@ use crate::tsd::Tsd;
 pub use crate::request::Request;
 pub use crate::response::Response;
 
-/// Bodies that the original takes in one piece; longer ones it takes only where chunks are enabled.
+/// Bodies that the original takes in one piece; longer ones, and those that are sent in chunks, it
+/// takes only where chunks are enabled. It counts what is sent, before anything is decompressed.
 const WHOLE_BODY_BYTES: usize = 8 << 10;
 
 /// Answers one request.
 pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
     tsd.counters.http_requests.add(1);
-    let body_len = request.body.len();
-    if body_len > WHOLE_BODY_BYTES {
+    let sent = request.sent_bytes;
+    if sent > WHOLE_BODY_BYTES || request.is_chunked() {
         let max = tsd.config.max_chunk;
         if !tsd.config.enable_chunked {
             return pages::chunked();
         }
-        if body_len > max {
-            let message =
-                format!("The body has {body_len} bytes, tsd.http.request.max_chunk is {max}");
+        if sent > max {
+            let message = format!("The body has {sent} bytes, tsd.http.request.max_chunk is {max}");
             return error(&Error::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
     }

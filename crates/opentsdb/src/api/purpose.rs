@@ -35,7 +35,9 @@ pub fn purpose(method: &Method, target: &str) -> Purpose {
             Purpose::Write
         }
         ["query", ..] if deletes(method, query) => Purpose::Delete,
-        ["query", ..] | ["", "q", ..] => Purpose::Query,
+        // These read points, or series by the million.
+        ["query" | "search", ..] | ["uid", "tsmeta", ..] | ["tree", "test", ..] => Purpose::Query,
+        ["", "q", ..] => Purpose::Query,
         _ => Purpose::Read,
     }
 }
@@ -101,9 +103,13 @@ mod tests {
             (Method::DELETE, "/api/annotation/bulk", Purpose::Write),
             (Method::GET, "/api/annotations?start_time=1", Purpose::Read),
             (Method::POST, "/api/tree/rule", Purpose::Write),
+            (Method::POST, "/api/tree/sync?treeid=1", Purpose::Write),
             (Method::GET, "/api/tree/branch?treeid=1", Purpose::Read),
             (Method::GET, "/api/suggest?type=metrics", Purpose::Read),
-            (Method::POST, "/api/search/lookup", Purpose::Read),
+            (Method::POST, "/api/search/lookup", Purpose::Query),
+            (Method::GET, "/api/uid/tsmeta?m=a", Purpose::Query),
+            (Method::GET, "/api/tree/test?treeid=1", Purpose::Query),
+            (Method::GET, "/api/query/last", Purpose::Query),
             (Method::GET, "/api/dropcaches", Purpose::Write),
             (Method::GET, "/api/v1/DropCaches", Purpose::Write),
             (Method::GET, "/dropcaches", Purpose::Write),

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use http::Method;
 
 use super::fields::Fields;
+use crate::allowance::Allowance;
 use crate::catalog_key;
 use crate::error::Error;
 use crate::java::hash_map_order;
@@ -72,7 +73,7 @@ pub(super) async fn route(tsd: &Tsd, request: &Request, parts: &[&str]) -> Resul
     } else {
         parse_parameters(request)?
     };
-    let found = find(tsd, &lookup).await?;
+    let found = find(tsd, &request.allowance, &lookup).await?;
     let elapsed_ms = tsd.clock.elapsed_ms() - started_ms;
     Ok(shown(tsd, &lookup, &found, elapsed_ms))
 }
@@ -123,7 +124,11 @@ fn parse_body(request: &Request) -> Result<Lookup, Error> {
 }
 
 /// The series in the order of their TSUIDs, those that have none yet last.
-async fn find(tsd: &Tsd, lookup: &Lookup) -> Result<Vec<(Tsuid, SeriesName)>, Error> {
+async fn find(
+    tsd: &Tsd,
+    allowance: &Allowance,
+    lookup: &Lookup,
+) -> Result<Vec<(Tsuid, SeriesName)>, Error> {
     let specified = |part: &Option<String>| {
         let part = part
             .as_ref()
@@ -137,11 +142,12 @@ async fn find(tsd: &Tsd, lookup: &Lookup) -> Result<Vec<(Tsuid, SeriesName)>, Er
     for (key, value) in lookup.tags.iter().flatten() {
         let (key, value) = (specified(key), specified(value));
         if key.is_none() && value.is_none() {
-            return Err(Error::bad_request("A tag needs a key or a value"));
+            let details = "A tag needs a key or a value";
+            return Err(Error::bad_request("Unexpected exception").with_details(details));
         }
         filter.tags.push((key, value));
     }
-    let found = series::find(tsd, &filter).await?;
+    let found = series::find(tsd, allowance, &filter).await?;
     series::check_names(&filter, &tsd.uids, &found).map_err(|error| {
         Error::not_found("Unable to resolve one or more UIDs").with_details(error.message)
     })?;

@@ -4,6 +4,7 @@ use http::Method;
 
 use super::fields::Fields;
 use super::uid_meta::not_hexadecimal;
+use crate::allowance::Allowance;
 use crate::error::Error;
 use crate::json_object::push_array;
 use crate::meta::{SeriesMeta, SeriesMetaEdit};
@@ -16,8 +17,8 @@ use crate::uid::{Tsuid, UidKind};
 pub(super) async fn handle(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     match request.verb()? {
         Method::GET => match request.param("tsuid") {
-            Some(tsuid) => get_one(tsd, tsuid).await,
-            None => get_many(tsd, request.required("m")?).await,
+            Some(tsuid) => get_one(tsd, &request.allowance, tsuid).await,
+            None => get_many(tsd, &request.allowance, request.required("m")?).await,
         },
         Method::POST => edit(tsd, request, false).await,
         Method::PUT => edit(tsd, request, true).await,
@@ -26,18 +27,18 @@ pub(super) async fn handle(tsd: &Tsd, request: &Request) -> Result<Response, Err
     }
 }
 
-async fn get_one(tsd: &Tsd, tsuid: &str) -> Result<Response, Error> {
+async fn get_one(tsd: &Tsd, allowance: &Allowance, tsuid: &str) -> Result<Response, Error> {
     let tsuid = parse_tsuid(tsd, tsuid)?;
     let meta = SeriesMeta::get(&tsd.records, &tsuid, tsd.config.uid_widths).await?;
     let missing = || Error::not_found("Could not find Timeseries meta data");
     let meta = meta.ok_or_else(missing)?;
     let mut out = String::new();
-    push_meta(tsd, &meta, &mut out).await?;
+    push_meta(tsd, allowance, &meta, &mut out).await?;
     Ok(Response::json(out))
 }
 
 /// The meta data of all series of a metric that have these tags, and maybe others.
-async fn get_many(tsd: &Tsd, text: &str) -> Result<Response, Error> {
+async fn get_many(tsd: &Tsd, allowance: &Allowance, text: &str) -> Result<Response, Error> {
     let filter = parse_filter(text, false)?;
     let metric = filter.metric.as_deref().unwrap_or_default();
     let metric = tsd.uids.resolve(UidKind::Metric, metric).map_err(|error| {
@@ -53,7 +54,7 @@ async fn get_many(tsd: &Tsd, text: &str) -> Result<Response, Error> {
     }
     let metas = SeriesMeta::of_metric(&tsd.records, metric, tsd.config.uid_widths).await?;
     let has_tags = |meta: &&SeriesMeta| tags.iter().all(|tag| meta.tsuid.tags.contains(tag));
-    let points = series::count_points(tsd, &filter).await?;
+    let points = series::count_points(tsd, allowance, &filter).await?;
     let mut shown = Vec::new();
     for meta in metas.iter().filter(has_tags) {
         let series = SeriesName::of_tsuid(&meta.tsuid, &tsd.uids).ok();
@@ -108,7 +109,7 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
     records.write(changes.clone()).await?;
     tsd.uids.committed(&changes);
     let mut out = String::new();
-    push_meta(tsd, &meta, &mut out).await?;
+    push_meta(tsd, &request.allowance, &meta, &mut out).await?;
     Ok(Response::json(out))
 }
 
@@ -182,10 +183,15 @@ fn tsuid_of(tsd: &Tsd, text: &str) -> Result<Tsuid, Error> {
 }
 
 /// Appends the meta data of a series with what its points say.
-pub(super) async fn push_meta(tsd: &Tsd, meta: &SeriesMeta, out: &mut String) -> Result<(), Error> {
+pub(super) async fn push_meta(
+    tsd: &Tsd,
+    allowance: &Allowance,
+    meta: &SeriesMeta,
+    out: &mut String,
+) -> Result<(), Error> {
     let mut points = SeriesPoints::default();
     if let Ok(series) = SeriesName::of_tsuid(&meta.tsuid, &tsd.uids) {
-        let counted = series::count_points(tsd, &series.filter()).await?;
+        let counted = series::count_points(tsd, allowance, &series.filter()).await?;
         points = counted.get(&series).copied().unwrap_or_default();
     }
     meta.write(tsd, points, out).await

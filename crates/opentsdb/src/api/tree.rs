@@ -7,13 +7,14 @@ use http::Method;
 use super::fields::Fields;
 use super::series_meta::{parse_tsuid, push_meta};
 use super::tree_rule;
+use crate::allowance::Allowance;
 use crate::catalog::{self, removed};
 use crate::catalog_key;
 use crate::error::Error;
 use crate::json::push_text;
 use crate::json_object::{ObjectWriter, push_array, push_map};
-use crate::meta::SeriesMeta;
 use crate::meta::hook::tree_series;
+use crate::meta::{SeriesMeta, sync_tree};
 use crate::request::Request;
 use crate::response::Response;
 use crate::series::SeriesName;
@@ -30,6 +31,7 @@ pub(super) async fn route(tsd: &Tsd, request: &Request, parts: &[&str]) -> Resul
         ["rule", ..] => tree_rule::one(tsd, request, &verb).await,
         ["rules", ..] => tree_rule::many(tsd, request, &verb).await,
         ["test", ..] => test(tsd, request, &verb).await,
+        ["sync", ..] => sync(tsd, request, &verb).await,
         ["collisions", ..] => failures(tsd, request, &verb, true).await,
         ["notmatched", ..] => failures(tsd, request, &verb, false).await,
         _ => Err(Error::not_found("This endpoint is not supported")),
@@ -129,8 +131,8 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
     let mut out = String::new();
     tree.write(&mut out);
     let stored = tree.stored();
-    tsd.trees.put(tree);
-    records.write(vec![stored]).await?;
+    let put = || tsd.trees.put(tree);
+    records.write_and(vec![stored], put).await?;
     Ok(Response::json(out))
 }
 
@@ -147,10 +149,14 @@ async fn delete(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     }
     if with_definition {
         changes.push(removed(catalog_key::tree(tree.id)));
-        tsd.trees.remove(tree.id);
     }
-    tsd.trees.forget_branches();
-    records.write(changes).await?;
+    let forget = || {
+        if with_definition {
+            tsd.trees.remove(tree.id);
+        }
+        tsd.trees.forget_branches();
+    };
+    records.write_and(changes, forget).await?;
     Ok(Response::done())
 }
 
@@ -203,6 +209,20 @@ async fn branch(tsd: &Tsd, request: &Request, verb: &Method) -> Result<Response,
     Ok(Response::json(out))
 }
 
+/// Adds series to a tree that were there before it. The original has no endpoint for it.
+async fn sync(tsd: &Tsd, request: &Request, verb: &Method) -> Result<Response, Error> {
+    if *verb != Method::POST {
+        return Err(unsupported());
+    }
+    let tree = find(tsd, parse_id(&Fields::of(request)?)?)?;
+    if !tree.enabled {
+        let message = format!("Tree {} is not enabled", tree.id);
+        return Err(Error::bad_request(message));
+    }
+    let series = sync_tree(tsd, &request.allowance, tree.id).await?;
+    Ok(Response::json(format!("{{\"series\":{series}}}")))
+}
+
 /// The tree and series that a test, or a question for failures, is about.
 fn parse_question(
     tsd: &Tsd,
@@ -227,7 +247,7 @@ async fn test(tsd: &Tsd, request: &Request, verb: &Method) -> Result<Response, E
     let mut answers = BTreeMap::new();
     for text in tsuids {
         let tsuid = parse_tsuid(tsd, &text)?;
-        let answer = test_one(tsd, &tree, &tsuid).await?;
+        let answer = test_one(tsd, &request.allowance, &tree, &tsuid).await?;
         answers.insert(text, answer);
     }
     let mut out = String::new();
@@ -239,7 +259,12 @@ async fn test(tsd: &Tsd, request: &Request, verb: &Method) -> Result<Response, E
     Ok(Response::json(out))
 }
 
-async fn test_one(tsd: &Tsd, tree: &Tree, tsuid: &Tsuid) -> Result<String, Error> {
+async fn test_one(
+    tsd: &Tsd,
+    allowance: &Allowance,
+    tree: &Tree,
+    tsuid: &Tsuid,
+) -> Result<String, Error> {
     let widths = tsd.config.uid_widths;
     let Some(meta) = SeriesMeta::get(&tsd.records, tsuid, widths).await? else {
         return Ok(test_answer(
@@ -257,7 +282,7 @@ async fn test_one(tsd: &Tsd, tree: &Tree, tsuid: &Tsuid) -> Result<String, Error
         }
     };
     let mut shown_meta = String::new();
-    push_meta(tsd, &meta, &mut shown_meta).await?;
+    push_meta(tsd, allowance, &meta, &mut shown_meta).await?;
     let built = build(tree, &series);
     let branch = if built.is_left_out(tree) {
         Branch::new(tree.id, Vec::new())

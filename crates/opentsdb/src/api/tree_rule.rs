@@ -159,8 +159,8 @@ fn put(tree: &mut Tree, place: RulePlace, edit: RuleEdit, replaces: bool) -> Res
 
 async fn store(tsd: &Tsd, records: RecordsEdit<'_>, tree: Tree) -> Result<(), Error> {
     let stored = tree.stored();
-    tsd.trees.put(tree);
-    records.write(vec![stored]).await
+    let put = || tsd.trees.put(tree);
+    records.write_and(vec![stored], put).await
 }
 
 fn shown(tree: &Tree, level: u32, order: u32) -> Option<Response> {

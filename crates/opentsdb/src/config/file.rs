@@ -1,11 +1,11 @@
 //! `opentsdb.conf`.
 
 use super::Config;
-use super::properties::parse;
-use super::settings::parse_flag;
+use super::properties::{Property, parse};
 
 /// Settings of the original's storage, caches and plugins, for which there is nothing to set here.
-const NOT_NEEDED: [&str; 30] = [
+/// With a dot at the end, all keys that begin so.
+const NOT_NEEDED: &[&str] = &[
     "hbase.",
     "tsd.core.authentication.",
     "tsd.core.bulk.",
@@ -14,6 +14,7 @@ const NOT_NEEDED: [&str; 30] = [
     "tsd.core.meta.cache.",
     "tsd.core.plugin_path",
     "tsd.core.preload_uid_cache",
+    "tsd.core.preload_uid_cache.",
     "tsd.core.stats_with_port",
     "tsd.core.storage_exception_handler.",
     "tsd.gnuplot.",
@@ -30,7 +31,16 @@ const NOT_NEEDED: [&str; 30] = [
     "tsd.search.",
     "tsd.startup.",
     "tsd.stats.canonical",
-    "tsd.storage.",
+    "tsd.storage.compaction.",
+    "tsd.storage.enable_appends",
+    "tsd.storage.enable_compaction",
+    "tsd.storage.flush_interval",
+    "tsd.storage.get_date_tiered_compaction_start",
+    "tsd.storage.hbase.",
+    "tsd.storage.repair_appends",
+    "tsd.storage.salt.",
+    "tsd.storage.use_max_value",
+    "tsd.storage.use_otsdb_timestamp",
     "tsd.timeseriesfilter.",
     "tsd.tnd.",
     "tsd.uid.",
@@ -39,7 +49,7 @@ const NOT_NEEDED: [&str; 30] = [
 ];
 
 /// Settings of the listener, which belong to the server.
-const OF_THE_LISTENER: [&str; 3] = ["tsd.network.", "tsd.core.socket.", "tsd.core.connections."];
+const OF_THE_LISTENER: &[&str] = &["tsd.network.", "tsd.core.connections."];
 
 /// A line with what is to be said about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,10 +79,8 @@ impl ConfigFile {
     /// Reads the text of a file. Values that name a `.json` file are read with `open`.
     pub fn read(text: &str, open: impl Fn(&str) -> Result<String, String>) -> Self {
         let mut file = Self::default();
-        let mut rollups = None;
-        let mut rollups_enabled = false;
         for property in parse(text) {
-            let property = match property {
+            let Property { line, key, value } = match property {
                 Ok(property) => property,
                 Err(line) => {
                     file.problems
@@ -80,52 +88,33 @@ impl ConfigFile {
                     continue;
                 }
             };
-            let (line, key) = (property.line, property.key.as_str());
-            let value = match key {
-                "tsd.rollups.config" | "tsd.core.histograms.config" => {
-                    document(property.value.trim(), &open)
-                }
-                _ => Ok(property.value),
-            };
-            let outcome = value.and_then(|value| match key {
-                "tsd.rollups.enable" => parse_flag(value.trim()).map(|on| rollups_enabled = on),
-                "tsd.rollups.config" => {
-                    rollups = Some(value);
-                    Ok(())
-                }
-                _ => file.set(line, key, &value),
-            });
-            if let Err(problem) = outcome {
-                file.problems.push(note(line, key, &problem));
+            if let Err(problem) = file.set(line, &key, &value, &open) {
+                file.problems.push(note(line, &key, &problem));
             }
         }
-        file.config.rollups = rollups.filter(|_| rollups_enabled);
         file
     }
 
-    fn set(&mut self, line: usize, key: &str, value: &str) -> Result<(), String> {
-        if let Some(outcome) = self.config.set(key, value) {
+    fn set(
+        &mut self,
+        line: usize,
+        key: &str,
+        value: &str,
+        open: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<(), String> {
+        if let Some(outcome) = self.config.set(key, value, open) {
             return outcome;
         }
-        let begins = |prefix: &&str| key.starts_with(*prefix);
-        let list = if OF_THE_LISTENER.iter().any(begins) {
+        let names = |name: &&str| key == *name || name.ends_with('.') && key.starts_with(*name);
+        let list = if OF_THE_LISTENER.iter().any(names) {
             &mut self.listener
-        } else if NOT_NEEDED.iter().any(begins) {
+        } else if NOT_NEEDED.iter().any(names) {
             &mut self.not_needed
         } else {
             &mut self.unknown
         };
         list.push(note(line, key, value));
         Ok(())
-    }
-}
-
-/// A JSON document, or the file that has it.
-fn document(value: &str, open: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
-    if value.ends_with(".json") {
-        open(value).map_err(|error| format!("{value}: {error}"))
-    } else {
-        Ok(value.to_owned())
     }
 }
 
@@ -160,17 +149,25 @@ mod tests {
              tsd.rollups.enable = true\n\
              tsd.rollups.config = conf/rollup.json\n\
              tsd.storage.max_tags = 16\n\
-             tsd.core.auto_crate_tagks = false\n",
+             tsd.core.auto_crate_tagks = false\n\
+             tsd.storage.fix_duplicate = true\n\
+             tsd.storage.enable_appends = true\n\
+             tsd.core.enable_apis = true\n",
         );
         assert!(file.config.auto_create_metrics);
         assert_eq!(file.config.mode, Mode::ReadOnly);
         assert_eq!(file.config.max_tags, 16);
-        assert_eq!(file.config.rollups.as_deref(), Some("{}"));
+        assert_eq!(file.config.rollups(), Some("{}"));
         assert_eq!(file.listener, [note(2, "tsd.network.port", "4242")]);
         let quorum = note(4, "tsd.storage.hbase.zk_quorum", "a,b");
-        assert_eq!(file.not_needed, [quorum]);
-        let misspelt = note(9, "tsd.core.auto_crate_tagks", "false");
-        assert_eq!(file.unknown, [misspelt]);
+        let appends = note(11, "tsd.storage.enable_appends", "true");
+        assert_eq!(file.not_needed, [quorum, appends]);
+        let misspelt = [
+            note(9, "tsd.core.auto_crate_tagks", "false"),
+            note(10, "tsd.storage.fix_duplicate", "true"),
+            note(12, "tsd.core.enable_apis", "true"),
+        ];
+        assert_eq!(file.unknown, misspelt);
         assert_eq!(file.problems, []);
     }
 
@@ -183,10 +180,11 @@ mod tests {
              tsd.rollups.config = nowhere.json\n\
              tsd.core.histograms.config = {\"X\":256}\n\
              tsd.x = \\u00\n\
-             tsd.storage.uid.width.tagv = 9\n",
+             tsd.storage.uid.width.tagv = 9\n\
+             tsd.core.timezone = Europe/Berlim\n",
         );
         let lines: Vec<_> = file.problems.iter().map(|problem| problem.line).collect();
-        assert_eq!(lines, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(lines, [1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(file.config, Config::default());
         assert_eq!(file.problems[3].text, "nowhere.json: no such file");
     }

@@ -9,6 +9,7 @@ mod properties;
 mod settings;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use icecore_model::ImpliedMatchers;
 
@@ -36,6 +37,8 @@ pub struct Config {
     pub allow_special_chars: String,
     /// `tsd.storage.max_tags`
     pub max_tags: usize,
+    /// `tsd.core.socket.timeout` in seconds: how long a telnet client may be silent; 0 is for ever.
+    pub socket_timeout_s: u64,
     /// `tsd.core.timezone`: the zone of dates in queries; UTC where it is not set.
     pub timezone: Option<String>,
     /// `tsd.http.show_stack_trace`; there is none, but clients may look for the field.
@@ -73,8 +76,10 @@ pub struct Config {
     pub tsuid_incrementing: bool,
     /// `tsd.core.tree.enable_processing`
     pub tree_processing: bool,
-    /// `tsd.rollups.enable` and `tsd.rollups.config`: the JSON document
-    pub rollups: Option<String>,
+    /// `tsd.rollups.enable`
+    pub rollups_enabled: bool,
+    /// `tsd.rollups.config`: the JSON document; see [`Config::rollups`]
+    pub rollups_document: Option<String>,
     /// `tsd.rollups.tag_raw`, `…agg_tag_key`, `…raw_agg_tag_value`, `…block_derived`
     pub rollups_tag_raw: bool,
     pub rollups_agg_tag_key: String,
@@ -94,10 +99,22 @@ pub struct Config {
 }
 
 impl Config {
+    /// The document that configures rollups, where they are enabled.
+    pub fn rollups(&self) -> Option<&str> {
+        let document = self.rollups_document.as_deref();
+        document.filter(|_| self.rollups_enabled)
+    }
+
+    /// How long a telnet client may send nothing; `None`: for ever.
+    pub fn socket_timeout(&self) -> Option<Duration> {
+        let timeout_s = self.socket_timeout_s;
+        (timeout_s > 0).then(|| Duration::from_secs(timeout_s))
+    }
+
     /// What selectors imply about rollups and pre-aggregates, those of other protocols, too.
     pub fn implied_matchers(&self) -> ImpliedMatchers {
         let implied = ImpliedMatchers::new(&self.rollups_agg_tag_key);
-        if self.exclude_aggregates.unwrap_or(self.rollups.is_some()) {
+        if self.exclude_aggregates.unwrap_or(self.rollups().is_some()) {
             implied.without_aggregates(&self.rollups_raw_agg_tag_value)
         } else {
             implied
@@ -114,6 +131,7 @@ impl Default for Config {
             auto_create_tagvs: true,
             allow_special_chars: String::new(),
             max_tags: 8,
+            socket_timeout_s: 0,
             timezone: None,
             show_stack_trace: true,
             allow_delete: false,
@@ -137,7 +155,8 @@ impl Default for Config {
             tsuid_tracking: false,
             tsuid_incrementing: false,
             tree_processing: false,
-            rollups: None,
+            rollups_enabled: false,
+            rollups_document: None,
             rollups_tag_raw: false,
             rollups_agg_tag_key: "_aggregate".into(),
             rollups_raw_agg_tag_value: "RAW".into(),

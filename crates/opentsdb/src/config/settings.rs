@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 
 use super::{Config, Mode};
 use crate::json::Json;
+use crate::time::find_zone;
 
 /// Bytes of an identifier.
 const UID_WIDTH_MAX: usize = 8;
+
+/// Settings that are JSON documents, or name a file that has one.
+const HISTOGRAM_CODECS: &str = "tsd.core.histograms.config";
+const ROLLUPS_DOCUMENT: &str = "tsd.rollups.config";
 
 /// A setting of [`Config`].
 struct Setting {
@@ -71,7 +76,7 @@ const SETTINGS: &[Setting] = &[
     flag!("tsd.core.auto_create_tagks", auto_create_tagks),
     flag!("tsd.core.auto_create_tagvs", auto_create_tagvs),
     Setting {
-        key: "tsd.core.histograms.config",
+        key: HISTOGRAM_CODECS,
         get: |config| show_codecs(config.histogram_codecs.as_ref()),
         set: |config, text| {
             config.histogram_codecs = parse_codecs(text)?;
@@ -85,11 +90,15 @@ const SETTINGS: &[Setting] = &[
         tsuid_incrementing
     ),
     flag!("tsd.core.meta.enable_tsuid_tracking", tsuid_tracking),
+    number!("tsd.core.socket.timeout", socket_timeout_s),
     text!("tsd.core.tag.allow_specialchars", allow_special_chars),
     Setting {
         key: "tsd.core.timezone",
         get: |config| config.timezone.clone().unwrap_or_else(|| "UTC".into()),
         set: |config, text| {
+            if !text.is_empty() && find_zone(text).is_none() {
+                return Err(format!("{text:?} is no time zone, such as Europe/Berlin"));
+            }
             config.timezone = Some(text.to_owned()).filter(|text| !text.is_empty());
             Ok(())
         },
@@ -141,6 +150,15 @@ const SETTINGS: &[Setting] = &[
     number!("tsd.query.timeout", query_timeout_ms),
     text!("tsd.rollups.agg_tag_key", rollups_agg_tag_key),
     flag!("tsd.rollups.block_derived", rollups_block_derived),
+    Setting {
+        key: ROLLUPS_DOCUMENT,
+        get: |config| config.rollups_document.clone().unwrap_or_default(),
+        set: |config, text| {
+            config.rollups_document = Some(text.to_owned()).filter(|text| !text.is_empty());
+            Ok(())
+        },
+    },
+    flag!("tsd.rollups.enable", rollups_enabled),
     text!("tsd.rollups.raw_agg_tag_value", rollups_raw_agg_tag_value),
     flag!("tsd.rollups.tag_raw", rollups_tag_raw),
     flag!("tsd.rpc.telnet.return_errors", telnet_return_errors),
@@ -152,26 +170,37 @@ const SETTINGS: &[Setting] = &[
 ];
 
 impl Config {
-    /// Sets what a key names; `None` where none has that key.
-    pub fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
+    /// Sets what a key names; `None` where none has that key. Documents in `.json` files are read
+    /// with `open`.
+    pub fn set(
+        &mut self,
+        key: &str,
+        text: &str,
+        open: impl Fn(&str) -> Result<String, String>,
+    ) -> Option<Result<(), String>> {
         let setting = SETTINGS.iter().find(|setting| setting.key == key)?;
-        Some((setting.set)(self, text.trim()))
+        let text = text.trim();
+        let is_document = [HISTOGRAM_CODECS, ROLLUPS_DOCUMENT].contains(&key);
+        if !(is_document && text.ends_with(".json")) {
+            return Some((setting.set)(self, text));
+        }
+        let document = open(text).map_err(|error| format!("{text}: {error}"));
+        Some(document.and_then(|document| (setting.set)(self, document.trim())))
     }
 
     /// All settings as texts.
     pub(crate) fn entries(&self) -> BTreeMap<&'static str, String> {
         let shown = |setting: &Setting| (setting.key, (setting.get)(self));
         let mut entries: BTreeMap<_, _> = SETTINGS.iter().map(shown).collect();
-        entries.insert("tsd.rollups.enable", self.rollups.is_some().to_string());
-        if let Some(rollups) = &self.rollups {
-            entries.insert("tsd.rollups.config", rollups.clone());
+        if self.rollups_document.is_none() {
+            entries.remove(ROLLUPS_DOCUMENT);
         }
         entries
     }
 }
 
 /// As the original reads it, except that what is neither yes nor no is not taken for no.
-pub(super) fn parse_flag(text: &str) -> Result<bool, String> {
+fn parse_flag(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "1" => Ok(true),
         "false" | "no" | "0" | "" => Ok(false),
@@ -223,6 +252,9 @@ mod tests {
             histogram_codecs: Some([("net.X".to_owned(), 7)].into()),
             uid_widths: [3, 4, 8],
             timezone: Some("Europe/Berlin".into()),
+            rollups_enabled: true,
+            rollups_document: Some("{}".into()),
+            socket_timeout_s: 60,
             max_tags: 16,
             auto_create_metrics: true,
             ..Config::default()
@@ -231,13 +263,49 @@ mod tests {
         for setting in SETTINGS {
             let text = (setting.get)(&config);
             assert_eq!(
-                copy.set(setting.key, &text),
+                copy.set(setting.key, &text, no_file),
                 Some(Ok(())),
                 "{}",
                 setting.key
             );
         }
         assert_eq!(copy, config);
-        assert_eq!(copy.set("tsd.x", ""), None);
+        assert_eq!(copy.set("tsd.x", "", no_file), None);
+    }
+
+    fn no_file(path: &str) -> Result<String, String> {
+        panic!("{path} is no file")
+    }
+
+    #[test]
+    fn documents_may_lie_in_files() {
+        let mut config = Config::default();
+        let open = |path: &str| match path {
+            "r.json" => Ok("{\"intervals\":[]}\n".into()),
+            "h.json" => Ok("{\"X\":7}".into()),
+            _ => Err("no such file".into()),
+        };
+        let mut set = |key, text| config.set(key, text, open).unwrap();
+        set("tsd.rollups.config", " r.json").unwrap();
+        set("tsd.core.histograms.config", "h.json").unwrap();
+        let missing = set("tsd.rollups.config", "x.json").unwrap_err();
+        assert_eq!(missing, "x.json: no such file");
+        assert_eq!(config.rollups(), None);
+        config
+            .set("tsd.rollups.enable", "true", open)
+            .unwrap()
+            .unwrap();
+        assert_eq!(config.rollups(), Some("{\"intervals\":[]}"));
+        assert_eq!(config.histogram_codecs.unwrap()["X"], 7);
+    }
+
+    #[test]
+    fn zones_must_exist() {
+        let mut config = Config::default();
+        let mut set = |zone| config.set("tsd.core.timezone", zone, no_file).unwrap();
+        set("Europe/Berlin").unwrap();
+        assert!(set("Europe/Berlim").unwrap_err().contains("Europe/Berlim"));
+        set("").unwrap();
+        assert_eq!(config.timezone, None);
     }
 }

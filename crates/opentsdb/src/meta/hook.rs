@@ -5,13 +5,16 @@
 //! uid/assign ─────► names_written ──► UIDMeta
 //! ```
 
+use std::collections::HashSet;
+
 use icecore_model::CatalogChange;
 
 use super::series_meta::SeriesMeta;
 use super::uid_meta::UidMeta;
+use crate::catalog::RecordsEdit;
 use crate::config::Config;
 use crate::error::Error;
-use crate::tree::{NamedMeta, NewLeaves, TreeSeries, grow};
+use crate::tree::{Growth, NamedMeta, TreeSeries, grow};
 use crate::tsd::Tsd;
 use crate::uid::{Tsuid, Uid, UidKind};
 
@@ -28,19 +31,18 @@ pub(crate) async fn series_written(tsd: &Tsd, series: &[Tsuid]) -> Result<(), Er
         return Ok(());
     }
     let records = tsd.records.lock().await;
-    let mut changes = Vec::new();
-    let mut new_leaves = NewLeaves::new();
+    let mut described = Described::default();
     for tsuid in series {
         let names = tsuid.tags.iter();
         let names = names.flat_map(|(k, v)| [(UidKind::Tagk, *k), (UidKind::Tagv, *v)]);
         for (kind, uid) in std::iter::once((UidKind::Metric, tsuid.metric)).chain(names) {
-            describe_name(tsd, kind, uid, &mut changes).await?;
+            describe_name(tsd, kind, uid, &mut described).await?;
         }
         if tsd.config.realtime_ts {
-            describe_series(tsd, tsuid, &mut new_leaves, &mut changes).await?;
+            describe_series(tsd, tsuid, &mut described).await?;
         }
     }
-    records.write(changes).await
+    described.write(tsd, records).await
 }
 
 /// To be called after identifiers were assigned.
@@ -49,11 +51,36 @@ pub(crate) async fn names_written(tsd: &Tsd, names: &[(UidKind, Uid)]) -> Result
         return Ok(());
     }
     let records = tsd.records.lock().await;
-    let mut changes = Vec::new();
+    let mut described = Described::default();
     for (kind, uid) in names {
-        describe_name(tsd, *kind, *uid, &mut changes).await?;
+        describe_name(tsd, *kind, *uid, &mut described).await?;
     }
-    records.write(changes).await
+    described.write(tsd, records).await
+}
+
+/// What is made for new names and series.
+#[derive(Default)]
+struct Described {
+    changes: Vec<CatalogChange>,
+    /// Names that have meta data once the changes are stored.
+    names: HashSet<(UidKind, Uid)>,
+    growth: Growth,
+}
+
+impl Described {
+    /// Stores everything, and remembers that only if it is so.
+    async fn write(self, tsd: &Tsd, records: RecordsEdit<'_>) -> Result<(), Error> {
+        let Self {
+            changes,
+            names,
+            growth,
+        } = self;
+        let remember = || {
+            tsd.described_names.lock().extend(names);
+            tsd.trees.add_stored(growth);
+        };
+        records.write_and(changes, remember).await
+    }
 }
 
 /// Meta data for a name that this process has not seen before and that has none.
@@ -61,32 +88,31 @@ async fn describe_name(
     tsd: &Tsd,
     kind: UidKind,
     uid: Uid,
-    changes: &mut Vec<CatalogChange>,
+    described: &mut Described,
 ) -> Result<(), Error> {
-    let is_new = tsd.config.realtime_uid && tsd.described_names.lock().insert((kind, uid));
-    if is_new && UidMeta::get(&tsd.records, kind, uid).await?.is_none() {
+    if !tsd.config.realtime_uid || tsd.described_names.lock().contains(&(kind, uid)) {
+        return Ok(());
+    }
+    if described.names.insert((kind, uid)) && UidMeta::get(&tsd.records, kind, uid).await?.is_none()
+    {
         let meta = UidMeta {
             created: now_s(tsd),
             ..UidMeta::default()
         };
-        changes.push(meta.stored(kind, uid));
+        described.changes.push(meta.stored(kind, uid));
     }
     Ok(())
 }
 
 /// Meta data for a series that has none, and its leaves.
-async fn describe_series(
-    tsd: &Tsd,
-    tsuid: &Tsuid,
-    new_leaves: &mut NewLeaves,
-    changes: &mut Vec<CatalogChange>,
-) -> Result<(), Error> {
+async fn describe_series(tsd: &Tsd, tsuid: &Tsuid, described: &mut Described) -> Result<(), Error> {
     let widths = tsd.config.uid_widths;
     let meta = SeriesMeta::get(&tsd.records, tsuid, widths).await?;
     if meta.is_some() {
         return Ok(());
     }
-    changes.push(SeriesMeta::new(tsuid.clone(), now_s(tsd)).stored(widths));
+    let meta = SeriesMeta::new(tsuid.clone(), now_s(tsd));
+    described.changes.push(meta.stored(widths));
     let trees = tsd.trees.all().into_iter();
     let trees = trees.filter(|tree| tree.enabled && tsd.config.tree_processing);
     let trees: Vec<_> = trees.collect();
@@ -95,15 +121,11 @@ async fn describe_series(
     }
     if let Ok(series) = tree_series(tsd, tsuid).await? {
         for tree in trees {
-            grow(
-                &tsd.trees,
-                &tsd.records,
-                &tree,
-                &series,
-                new_leaves,
-                changes,
-            )
-            .await?;
+            let Described {
+                growth, changes, ..
+            } = described;
+            let stored = (&tsd.trees, &tsd.records);
+            grow(stored, &tree, &series, growth, changes).await?;
         }
     }
     Ok(())

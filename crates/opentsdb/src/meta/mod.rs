@@ -14,8 +14,10 @@
 pub(crate) mod hook;
 mod names;
 mod series_meta;
+mod tree_sync;
 mod uid_meta;
 
 pub(crate) use names::{assign, rename};
 pub(crate) use series_meta::{SeriesMeta, SeriesMetaEdit};
+pub(crate) use tree_sync::sync_tree;
 pub(crate) use uid_meta::{UidMeta, UidMetaEdit};

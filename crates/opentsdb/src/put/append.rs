@@ -58,12 +58,12 @@ where
 {
     let (tell, told) = mpsc::channel();
     let (uids, cache) = (Arc::clone(&tsd.uids), Arc::clone(&tsd.series_cache));
-    let (rollups, counters) = (tsd.rollups.clone(), Arc::clone(&tsd.counters));
+    let rollups = tsd.rollups.clone();
     let appended = tsd.stores.points.append(patience, move |sink| {
         let mut writer = PointWriter::new(sink, &config, &uids, &cache, rollups.as_deref());
         let report = write(&mut writer)?;
         // The caller may have been dropped.
-        let _ = tell.send((report, writer.finish(&counters)));
+        let _ = tell.send((report, writer.finish()));
         Ok(())
     });
     let appended = appended.await.map_err(|error| match error {
@@ -74,12 +74,14 @@ where
         }
     })?;
     let stored = appended.outcome.samples + appended.outcome.histograms;
-    tsd.counters.points_added.add(stored);
-    let (report, learned) = told.try_recv().map_err(|_| {
+    let (report, (learned, tally)) = told.try_recv().map_err(|_| {
         let message = "the store dropped a request that it accepted";
         Error::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     })?;
     hook::series_written(tsd, &learned.tsuids).await?;
+    // Not before: whoever is refused writes the same points again.
+    tally.add_to(&tsd.counters);
+    tsd.counters.points_added.add(stored);
     Ok(Appended {
         report,
         outcome: appended.outcome,

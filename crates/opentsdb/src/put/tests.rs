@@ -138,7 +138,8 @@ fn a_request_is_one_append_and_a_known_series_costs_no_names() {
     assert_eq!(received.len(), 2);
     assert_eq!(received[0].series, ["__name__=m host=a"; 3]);
     assert_eq!(received[0].points[0], (1_500_000_000_000, 5.0));
-    assert_eq!(received[0].changes, 3);
+    // Three names, and how wide their ids are.
+    assert_eq!(received[0].changes, 6);
     assert_eq!(received[1].changes, 0);
 }
 
@@ -158,7 +159,8 @@ fn names_are_stored_again_until_they_are_durable() {
     let changes = |store: &RecordingStore| -> Vec<usize> {
         store.received.lock().iter().map(|r| r.changes).collect()
     };
-    assert_eq!(changes(&store), [3, 3]);
+    // Three names, and how wide their ids are.
+    assert_eq!(changes(&store), [6, 6]);
     for commit in store.commits.lock().drain(..) {
         commit.send(()).unwrap();
     }
@@ -168,7 +170,7 @@ fn names_are_stored_again_until_they_are_durable() {
     let third = request("/api/put", POINT);
     let mut third = Box::pin(handle(&tsd, &third));
     assert!((&mut third).now_or_never().is_none());
-    assert_eq!(changes(&store), [3, 3, 0]);
+    assert_eq!(changes(&store), [6, 6, 0]);
     // Who never hears that it is durable does not know it.
     store.commits.lock().clear();
     assert_eq!(block_on(third).status, StatusCode::SERVICE_UNAVAILABLE);
@@ -215,6 +217,44 @@ fn what_the_store_refuses_is_reported() {
 }
 
 #[test]
+fn lines_about_points_that_are_left_out_name_their_command() {
+    let rollups = r#"{"aggregationIds":{"sum":0},"intervals":[{"interval":"1h","rowSpan":"1d"}]}"#;
+    let config = Config {
+        rollups_enabled: true,
+        rollups_document: Some(rollups.into()),
+        ..Config::default()
+    };
+    let (tsd, store) = open(RecordingStore::default(), config);
+    let rejection = |retryable| Rejection {
+        reason: "too old".into(),
+        count: 1,
+        retryable,
+    };
+    let lines = b"put m 1500000000 1 host=a\nrollup 1h-SUM m 1500000000 1 host=a\n";
+    let replies = |retryable| {
+        *store.rejected.lock() = vec![rejection(retryable)];
+        let mut session = Session::new(&tsd);
+        let mut reply = block_on(session.feed(lines));
+        let (mut text, mut pauses) = (reply.text, 0);
+        while reply.has_more {
+            pauses += u32::from(reply.retry_after.is_some());
+            reply = block_on(session.resume());
+            text += &reply.text;
+        }
+        (text, pauses)
+    };
+    let (text, pauses) = replies(false);
+    assert_eq!(pauses, 0);
+    let expected = "put: illegal argument: too old (×1)\nrollup: illegal argument: too old (×1)\n";
+    assert_eq!(text, expected);
+    // What may be taken later is tried again for a while; other series do not wait for ever.
+    let (text, pauses) = replies(true);
+    assert_eq!(pauses, 8);
+    let expected = expected.replace("illegal argument", "Please throttle writes");
+    assert_eq!(text, expected);
+}
+
+#[test]
 fn lines_of_a_read_are_one_append_that_is_durable_at_the_end() {
     let store = RecordingStore {
         waits: true,
@@ -239,7 +279,8 @@ fn rollups_are_series_of_their_own() {
     let rollups = r#"{"aggregationIds":{"sum":0,"avg":1},
                       "intervals":[{"interval":"1h","rowSpan":"1d"}]}"#;
     let config = Config {
-        rollups: Some(rollups.into()),
+        rollups_enabled: true,
+        rollups_document: Some(rollups.into()),
         histogram_codecs: Some([(crate::histogram::SIMPLE_CODEC.to_owned(), 0)].into()),
         ..Config::default()
     };
@@ -274,7 +315,8 @@ fn rollups_that_cannot_be_are_refused_in_the_words_of_the_original() {
     let rollups = r#"{"aggregationIds":{"sum":0,"avg":1},
                       "intervals":[{"interval":"1h","rowSpan":"1d"}]}"#;
     let config = Config {
-        rollups: Some(rollups.into()),
+        rollups_enabled: true,
+        rollups_document: Some(rollups.into()),
         ..Config::default()
     };
     let (tsd, _) = open(RecordingStore::default(), config);

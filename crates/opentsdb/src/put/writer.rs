@@ -38,7 +38,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    fn add_to(&self, counters: &Counters) {
+    pub(super) fn add_to(&self, counters: &Counters) {
         counters.points_received.add(self.points);
         counters.rollups_received.add(self.rollups);
         counters.histograms_received.add(self.histograms);
@@ -127,13 +127,12 @@ impl<'a> PointWriter<'a> {
         *counter += 1;
     }
 
-    /// Writes the names that the points need, and counts what was done.
-    pub(super) fn finish(self, counters: &Counters) -> Learned {
-        self.tally.add_to(counters);
+    /// Writes the names that the points need.
+    pub(super) fn finish(self) -> (Learned, Tally) {
         for change in &self.learned.changes {
             self.sink.catalog(change.clone());
         }
-        self.learned
+        (self.learned, self.tally)
     }
 }
 

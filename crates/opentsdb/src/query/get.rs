@@ -143,9 +143,11 @@ fn parse_percentiles(text: &str) -> Result<Vec<f32>, Error> {
         || Error::bad_request(format!("Malformated percentile query paramater: {text}"));
     let (_, rest) = text.split_once('[').ok_or_else(malformed)?;
     let (inner, _) = rest.split_once(']').ok_or_else(malformed)?;
-    let number = |text: &str| {
-        let number = text.trim().parse();
-        number.map_err(|_| Error::bad_request(format!("For input string: \"{text}\"")))
+    let number = |text: &str| match text.trim() {
+        "" => Err(Error::bad_request("empty String")),
+        number => number
+            .parse()
+            .map_err(|_| Error::bad_request(format!("For input string: \"{text}\""))),
     };
     inner.split(',').map(number).collect()
 }

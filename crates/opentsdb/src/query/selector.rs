@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::name::RESERVED_PREFIX;
 use crate::series::{SeriesName, stored_as};
 use crate::tsd::Tsd;
-use crate::uid::{Tsuid, UidKind, Uids};
+use crate::uid::{Tsuid, Uid, UidKind, Uids};
 
 /// Selects series.
 pub(crate) struct Selector {
@@ -133,9 +133,12 @@ impl Selector {
             if tsuid.tags.is_empty() {
                 return Err(Error::bad_request("UID was empty").with_details("UID was empty"));
             }
-            if metric.is_some_and(|metric| metric != tsuid.metric) {
-                let message = "One or more TSUIDs did not share the same metric";
-                return Err(Error::bad_request(message));
+            if let Some(metric) = metric.filter(|metric: &Uid| *metric != tsuid.metric) {
+                let width = tsd.config.uid_widths[UidKind::Metric as usize];
+                let (first, other) = (metric.to_hex(width), tsuid.metric.to_hex(width));
+                return Err(Error::bad_request(format!(
+                    "One or more TSUIDs did not share the same metric [{first}] [{other}]"
+                )));
             }
             metric = Some(tsuid.metric);
             series.push(tsuid);

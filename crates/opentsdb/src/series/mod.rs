@@ -63,6 +63,15 @@ impl SeriesName {
         Ok(Self { metric, tags })
     }
 
+    /// About the memory that it takes where it is kept.
+    fn heap_bytes(&self) -> usize {
+        let tag = |(key, value): (&String, &String)| {
+            key.len() + value.len() + 2 * std::mem::size_of::<String>()
+        };
+        let tags: usize = self.tags.iter().map(tag).sum();
+        std::mem::size_of::<Self>() + self.metric.len() + tags
+    }
+
     /// The TSUID, if all names have ids that are durable.
     pub(crate) fn settled_tsuid(&self, uids: &Uids) -> Option<Tsuid> {
         let tsuid = self.tsuid(uids)?;

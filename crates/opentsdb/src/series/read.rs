@@ -1,6 +1,7 @@
 //! Reads series.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use http::StatusCode;
 use icecore_model::rollup::{Edge, RollupChoice, WindowFields};
@@ -9,6 +10,7 @@ use icecore_model::{
 };
 
 use super::{SeriesFilter, SeriesName};
+use crate::allowance::{Allowance, out_of_memory};
 use crate::error::Error;
 use crate::java::double_text;
 use crate::tsd::Tsd;
@@ -34,7 +36,11 @@ pub(crate) struct SeriesPoints {
 }
 
 /// All series that pass, each once, in the order of names.
-pub(crate) async fn find(tsd: &Tsd, filter: &SeriesFilter) -> Result<Vec<SeriesName>, Error> {
+pub(crate) async fn find(
+    tsd: &Tsd,
+    allowance: &Allowance,
+    filter: &SeriesFilter,
+) -> Result<Vec<SeriesName>, Error> {
     let hints = SelectHints {
         labels_only: true,
         series_limit: Some(SERIES_MAX + 1),
@@ -44,7 +50,7 @@ pub(crate) async fn find(tsd: &Tsd, filter: &SeriesFilter) -> Result<Vec<SeriesN
     let visit = |series: SeriesName, _: SeriesSamples| {
         found.insert(series);
     };
-    select(tsd, filter, ALL_TIME, hints, visit).await?;
+    select(tsd, allowance, filter, ALL_TIME, hints, visit).await?;
     if found.len() > SERIES_MAX {
         let message = format!("More than {SERIES_MAX} series match");
         return Err(Error::new(StatusCode::PAYLOAD_TOO_LARGE, message));
@@ -55,6 +61,7 @@ pub(crate) async fn find(tsd: &Tsd, filter: &SeriesFilter) -> Result<Vec<SeriesN
 /// How many points the series that pass have, and the times of their last ones.
 pub(crate) async fn count_points(
     tsd: &Tsd,
+    allowance: &Allowance,
     filter: &SeriesFilter,
 ) -> Result<BTreeMap<SeriesName, SeriesPoints>, Error> {
     let mut points: BTreeMap<SeriesName, SeriesPoints> = BTreeMap::new();
@@ -74,7 +81,7 @@ pub(crate) async fn count_points(
         rolled: RolledTime::Windows(RollupChoice::default(), fields),
         ..SelectHints::default()
     };
-    select(tsd, filter, ALL_TIME, hints, visit).await?;
+    select(tsd, allowance, filter, ALL_TIME, hints, visit).await?;
     Ok(points)
 }
 
@@ -117,6 +124,7 @@ fn floats(samples: &SeriesSamples) -> impl DoubleEndedIterator<Item = (i64, f64)
 /// The last points from `start_ms` to `end_ms`, both included, of the series that pass.
 pub(crate) async fn last_points(
     tsd: &Tsd,
+    allowance: &Allowance,
     filter: &SeriesFilter,
     (start_ms, end_ms): (i64, i64),
 ) -> Result<BTreeMap<SeriesName, LastPoint>, Error> {
@@ -140,13 +148,15 @@ pub(crate) async fn last_points(
             points.insert(series, point);
         }
     };
-    select(tsd, filter, (start_ms, end_ms), hints, visit).await?;
+    select(tsd, allowance, filter, (start_ms, end_ms), hints, visit).await?;
     Ok(points)
 }
 
-/// Reads all series that pass.
+/// Reads all series that pass, with the memory of a query and for as long as somebody waits. How
+/// many points a query may read does not count here: an answer has one of them, or none.
 async fn select(
     tsd: &Tsd,
+    allowance: &Allowance,
     filter: &SeriesFilter,
     (start_ms, end_ms): (i64, i64),
     hints: SelectHints,
@@ -156,16 +166,25 @@ async fn select(
         matchers: filter.matchers(&tsd.uids),
         start_ms,
         end_ms,
-        hints,
+        hints: SelectHints {
+            memory: Some(Arc::clone(&allowance.memory)),
+            ..hints
+        },
     };
+    let mut memory = allowance.reserve(0)?;
+    let mut name_bytes = 0;
     let mut stream = tsd.stores.series.select(selection).await.map_err(failed)?;
     while let Some(batch) = stream.next_batch().await.map_err(failed)? {
+        allowance.check()?;
         for samples in batch {
             let series = SeriesName::of(&samples.labels, &tsd.uids);
             if let Some(series) = series.filter(|series| filter.matches(series)) {
+                name_bytes += series.heap_bytes();
                 visit(series, samples);
             }
         }
+        // What is found is kept for as long as it is looked for, at least.
+        memory.set(name_bytes).map_err(out_of_memory)?;
     }
     Ok(())
 }

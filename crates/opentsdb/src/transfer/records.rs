@@ -68,11 +68,9 @@ pub(super) async fn store(
     let mut all = changes.changes;
     all.extend(changes.trees.values().map(Tree::stored));
     // Requests see definitions in memory: they are there before others can change them.
-    changes
-        .trees
-        .into_values()
-        .for_each(|tree| tsd.trees.put(tree));
-    lock.write(all).await?;
+    let trees = changes.trees.into_values();
+    let put = || trees.for_each(|tree| tsd.trees.put(tree));
+    lock.write_and(all, put).await?;
     report.records += count;
     Ok(())
 }

@@ -131,7 +131,7 @@ impl ConfiguredTables {
         let buckets = number("tsd.storage.salt.buckets", Salt::BUCKETS)?;
         let salt = Salt::new(width as usize, buckets);
         let salt = salt.ok_or("tsd.storage.salt: at most 8 bytes, and at least 1 bucket")?;
-        let rollups = file.config.rollups.as_deref().map(RollupConfig::parse);
+        let rollups = file.config.rollups().map(RollupConfig::parse);
         let rollups = rollups
             .transpose()
             .map_err(|error| format!("tsd.rollups.config: {error}"))?;

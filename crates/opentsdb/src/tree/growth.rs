@@ -1,6 +1,6 @@
 //! New series become leaves.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use icecore_model::CatalogChange;
 
@@ -13,17 +13,22 @@ use crate::catalog_key;
 use crate::error::Error;
 use crate::java::string_hash;
 
-/// Leaves that are in `changes`, and not in the catalog yet: the TSUID of each by its key.
-pub(crate) type NewLeaves = HashMap<Vec<u8>, String>;
+/// What is in `changes`, and not in the catalog yet.
+#[derive(Debug, Default)]
+pub(crate) struct Growth {
+    /// The TSUID of each leaf by its key.
+    leaves: HashMap<Vec<u8>, String>,
+    /// Keys.
+    pub(super) branches: HashSet<Vec<u8>>,
+}
 
 /// Adds a series to a tree: what has to be stored goes to `changes`. The caller holds the lock of
 /// the records until that is done.
 pub(crate) async fn grow(
-    trees: &Trees,
-    records: &Records,
+    (trees, records): (&Trees, &Records),
     tree: &Tree,
     series: &TreeSeries,
-    new_leaves: &mut NewLeaves,
+    growth: &mut Growth,
     changes: &mut Vec<CatalogChange>,
 ) -> Result<(), Error> {
     let built = build(tree, series);
@@ -42,14 +47,14 @@ pub(crate) async fn grow(
     };
     let parent = BranchId::of(tree.id, branches);
     let key = catalog_key::leaf(tree.id, &parent.hashes, string_hash(name));
-    let owner = match new_leaves.get(&key) {
+    let owner = match growth.leaves.get(&key) {
         Some(owner) => Some(owner.clone()),
         None => stored_owner(records, &key).await?,
     };
     match owner {
         None => {
-            push_branches(trees, tree.id, branches, changes);
-            new_leaves.insert(key.clone(), series.tsuid.clone());
+            push_branches(trees, tree.id, branches, growth, changes);
+            growth.leaves.insert(key.clone(), series.tsuid.clone());
             changes.push(Leaf::new(name, &series.tsuid).stored(key));
         }
         Some(owner) if owner != series.tsuid && tree.store_failures => {
@@ -78,10 +83,16 @@ async fn stored_owner(records: &Records, key: &[u8]) -> Result<Option<String>, E
 }
 
 /// The root and the branches on the way to a leaf.
-fn push_branches(trees: &Trees, tree: u16, branches: &[String], changes: &mut Vec<CatalogChange>) {
+fn push_branches(
+    trees: &Trees,
+    tree: u16,
+    branches: &[String],
+    growth: &mut Growth,
+    changes: &mut Vec<CatalogChange>,
+) {
     for depth in 0..=branches.len() {
         let stored = Branch::new(tree, branches[..depth].to_vec()).stored();
-        if trees.is_new_branch(&stored.key) {
+        if !trees.has_stored(&stored.key) && growth.branches.insert(stored.key.clone()) {
             changes.push(stored);
         }
     }

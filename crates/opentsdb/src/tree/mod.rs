@@ -24,7 +24,7 @@ use parking_lot::{Mutex, RwLock};
 pub(crate) use branch::{Branch, BranchId, Leaf};
 pub(crate) use builder::{NamedMeta, TreeSeries, build};
 pub(crate) use definition::{RULES_MAX, Tree, TreeEdit};
-pub(crate) use growth::{NewLeaves, grow};
+pub(crate) use growth::{Growth, grow};
 pub(crate) use rule::{Rule, RuleEdit, RuleType};
 
 use crate::catalog_key;
@@ -84,15 +84,17 @@ impl Trees {
         self.stored_branches.lock().clear();
     }
 
-    /// Whether a branch has to be stored; it is not asked for again.
-    fn is_new_branch(&self, key: &[u8]) -> bool {
+    /// Whether a branch is known to be stored.
+    fn has_stored(&self, key: &[u8]) -> bool {
+        self.stored_branches.lock().contains(key)
+    }
+
+    /// What has grown is stored.
+    pub(crate) fn add_stored(&self, growth: Growth) {
         let mut stored = self.stored_branches.lock();
-        if stored.contains(key) {
-            return false;
-        }
-        if stored.len() >= STORED_BRANCHES_MAX {
+        if stored.len() + growth.branches.len() > STORED_BRANCHES_MAX {
             stored.clear();
         }
-        stored.insert(key.to_vec())
+        stored.extend(growth.branches);
     }
 }

@@ -98,7 +98,7 @@ impl Uids {
         Self { spaces }
     }
 
-    /// Reads all names from the catalog.
+    /// Reads all names from the catalog. Fails where they were assigned with other widths.
     pub(crate) async fn load(&self, catalog: &dyn Catalog) -> Result<(), StoreError> {
         for kind in UidKind::ALL {
             let uids = catalog_key::uids(kind as u8);
@@ -107,6 +107,8 @@ impl Uids {
             let former = catalog.range(former, usize::MAX).await?;
             let greatest = catalog_key::exactly(&catalog_key::greatest_uid(kind as u8));
             let greatest = catalog.range(greatest, 1).await?;
+            let width = catalog_key::exactly(&catalog_key::uid_width(kind as u8));
+            let width = catalog.range(width, 1).await?;
             let mut space = self.write(kind);
             for (key, value) in greatest {
                 space.load_greatest(&key, &value)?;
@@ -117,6 +119,7 @@ impl Uids {
             for (key, value) in former {
                 space.load_former(&key, &value)?;
             }
+            space.check_width(width.first().map(|(_, value)| value.as_slice()))?;
         }
         let adopted = catalog
             .range(catalog_key::all_adopted(), usize::MAX)

@@ -36,6 +36,8 @@ pub(crate) struct UidSpace {
     kind: UidKind,
     /// Bytes of an id.
     width: usize,
+    /// Whether the width is known to be stored: it goes with the first ids.
+    has_stored_width: bool,
     ids: BTreeMap<Arc<str>, Uid>,
     names: BTreeMap<Uid, Arc<str>>,
     /// Names that ids had before they were renamed.
@@ -59,6 +61,7 @@ impl UidSpace {
         Self {
             kind,
             width,
+            has_stored_width: false,
             ids: BTreeMap::new(),
             names: BTreeMap::new(),
             former: HashMap::new(),
@@ -242,6 +245,9 @@ impl UidSpace {
         }
         self.insert(uid, name);
         self.unsettled.add(uid, UidRecord::Name(uid));
+        if !self.has_stored_width {
+            self.unsettled.add(uid, UidRecord::Width);
+        }
     }
 
     fn next_id(&mut self) -> Result<Uid, Error> {
@@ -320,6 +326,7 @@ impl UidSpace {
                 let is_adopted = self.adopted.contains(uid);
                 (catalog_key::adopted(uid.0), is_adopted.then(Vec::new))
             }
+            UidRecord::Width => (catalog_key::uid_width(kind), Some(vec![self.width as u8])),
         };
         CatalogChange { key, value }
     }
@@ -376,6 +383,36 @@ impl UidSpace {
         Ok(())
     }
 
+    /// The record of the width, if there is one, after all ids: with other widths TSUIDs mean other
+    /// series, and two ids may be shown as one.
+    pub(super) fn check_width(&mut self, stored: Option<&[u8]>) -> Result<(), StoreError> {
+        let (width, what) = (self.width, self.kind.table_name());
+        let key = format!("tsd.storage.uid.width.{}", self.kind.field_name());
+        match stored {
+            Some([stored]) if usize::from(*stored) == width => {
+                self.has_stored_width = true;
+                Ok(())
+            }
+            Some([stored]) => Err(StoreError(format!(
+                "{key} is {width}, but UIDs of {what} were assigned with {stored} bytes: set it to \
+                 {stored}. For other widths, export text from here and import it into an empty \
+                 database"
+            ))),
+            Some(_) => {
+                let key = catalog_key::uid_width(self.kind as u8);
+                Err(catalog_key::unreadable("the width of UIDs", &key))
+            }
+            None => match self.names.last_key_value() {
+                Some((uid, name)) if uid.0 > self.max() => Err(StoreError(format!(
+                    "{key} is {width}, but {name:?} has the UID {:X}, which has more bytes: set it \
+                     to what it was when that was assigned",
+                    uid.0
+                ))),
+                _ => Ok(()),
+            },
+        }
+    }
+
     /// Whether the metric of a record of the catalog is adopted.
     pub(super) fn is_adopted(&self, key: &[u8]) -> bool {
         catalog_key::parse_uid(key).is_some_and(|id| self.adopted.contains(&Uid(id)))
@@ -389,6 +426,10 @@ impl UidSpace {
             UidKey::Former(name) => {
                 let uid = self.id(name).or_else(|| self.former.get(name).copied());
                 (UidRecord::Former(name.into()), uid)
+            }
+            UidKey::Width => {
+                self.has_stored_width = true;
+                (UidRecord::Width, None)
             }
         };
         if self.change(&record) == *change {
@@ -451,6 +492,42 @@ mod tests {
     }
 
     #[test]
+    fn the_width_is_stored_with_the_first_ids_and_holds() {
+        let mut first = space(2, false);
+        let of_width = |changes: &[CatalogChange]| {
+            let key = catalog_key::uid_width(UidKind::Metric as u8);
+            let stored = changes.iter().filter(|change| change.key == key);
+            stored
+                .map(|change| change.value.clone())
+                .collect::<Vec<_>>()
+        };
+        let mut changes = Vec::new();
+        first.get_or_assign("a", &mut changes).unwrap();
+        assert_eq!(of_width(&changes), [Some(vec![2])]);
+        for change in &changes {
+            let (_, key) = catalog_key::parse_uid_record(&change.key).unwrap();
+            first.committed(&key, change);
+        }
+        let mut changes = Vec::new();
+        first.get_or_assign("b", &mut changes).unwrap();
+        assert_eq!(of_width(&changes), []);
+        assert_eq!(changes.len(), 1);
+
+        space(2, false).check_width(Some(&[2])).unwrap();
+        let error = space(3, false).check_width(Some(&[2])).unwrap_err();
+        let cause = "tsd.storage.uid.width.metric is 3, but UIDs of metrics were assigned with 2";
+        assert!(error.0.starts_with(cause), "{error}");
+        // Databases of earlier versions do not say it: ids have to fit.
+        let old = |width: usize| {
+            let mut old = space(width, false);
+            old.load(&catalog_key::uid(0, 0x100), b"x").unwrap();
+            old.check_width(None).map_err(|error| error.0)
+        };
+        assert!(old(1).unwrap_err().contains("\"x\" has the UID 100"));
+        assert_eq!(old(2), Ok(()));
+    }
+
+    #[test]
     fn random_ids_are_distinct_and_fit_the_width() {
         let mut space = space(2, true);
         let ids: HashSet<u64> = (0..1000)
@@ -480,6 +557,8 @@ mod tests {
             records.insert(change.key, change.value.unwrap());
         }
         let mut read = UidSpace::new(UidKind::Metric, 3, false);
+        let width = records.remove(&catalog_key::uid_width(0));
+        read.check_width(width.as_deref()).unwrap();
         for (key, value) in &records {
             if catalog_key::uids(0).contains(key) {
                 read.load(key, value).unwrap();
@@ -515,6 +594,7 @@ mod tests {
     #[test]
     fn ids_of_elsewhere_are_taken_over_unless_they_mean_something_else() {
         let mut space = space(1, false);
+        space.check_width(Some(&[1])).unwrap();
         let mut changes = Vec::new();
         let mut adopt = |space: &mut UidSpace, id, name: &str| {
             let adopted = space.import(Uid(id), name, &mut changes);

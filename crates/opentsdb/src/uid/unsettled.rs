@@ -14,6 +14,8 @@ pub(super) enum UidRecord {
     Former(Arc<str>),
     /// Whether a metric is adopted.
     Adopted(Uid),
+    /// How many bytes ids have.
+    Width,
 }
 
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use icecore_opentsdb::telnet::{Session, is_http};
 use icecore_opentsdb::testing::MemoryStore;
 use icecore_opentsdb::{Config, ConfigFile, Tsd};
 use opentsdb_recordings::{
-    Answer, HttpAnswer, HttpRequest, Request, Tally, recorded_groups, replay, settings,
+    Answer, HttpAnswer, HttpRequest, Place, Request, Tally, recorded_groups, replay, settings,
 };
 
 /// Some answers depend on where in its hour a request comes: at minute 40 the recordings hold.
@@ -33,7 +33,7 @@ fn answers_are_the_recorded_ones() {
         let clock = Arc::new(ManualClock::at(NOW_S * 1000));
         let config = config(&group.settings);
         let tsd = block_on(Tsd::open(config, MemoryStore::stores(), clock)).unwrap();
-        all.add(replay(&group, NOW_S, |request| {
+        all.add(replay(&group, Place::Memory, NOW_S, |request| {
             block_on(answer(&tsd, request))
         }));
     }

@@ -11,7 +11,8 @@ const ROLLUPS: &str = r#"{"aggregationIds":{"sum":0,"count":1},"intervals":[
 
 fn daemon() -> Daemon {
     let daemon = Daemon::new(Config {
-        rollups: Some(ROLLUPS.into()),
+        rollups_enabled: true,
+        rollups_document: Some(ROLLUPS.into()),
         allow_delete: true,
         ..Config::default()
     });

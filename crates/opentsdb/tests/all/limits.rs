@@ -12,7 +12,10 @@ use serde_json::json;
 use crate::query_examples::{B, Daemon};
 
 fn daemon() -> Daemon {
-    let daemon = Daemon::new(Config::default());
+    let daemon = Daemon::new(Config {
+        tsuid_tracking: true,
+        ..Config::default()
+    });
     let points: Vec<_> = (0..10).map(|i| (i, json!(i))).collect();
     daemon.put(&[("host", "a")], &points);
     daemon
@@ -55,6 +58,9 @@ fn queries() -> Vec<(Method, String, String)> {
         get("/q?WINDOW&m=sum:m&ascii"),
         get("/q?WINDOW&m=sum:m&png"),
         (Method::POST, "/api/query/exp".into(), exp.to_string()),
+        get("/api/query/last?timeseries=m&back_scan=0"),
+        get("/api/search/lookup?m=m"),
+        get("/api/uid/tsmeta?m=m"),
     ]
 }
 
@@ -96,6 +102,36 @@ fn memory_is_limited_by_a_setting_that_the_error_names() {
     };
     assert_eq!(status("400x400"), 200);
     assert_eq!(status("1000x1000"), 413);
+}
+
+#[test]
+fn what_is_sent_counts_and_chunks_need_a_setting() {
+    let point = json!({"metric": "m", "timestamp": B, "value": 1, "tags": {"host": "a"}});
+    let long = format!("[{point}{}]", " ".repeat(16 << 10));
+    // Bytes that were sent, in chunks or not, and what the body is.
+    for (enable_chunked, sent_bytes, chunks, body, expected) in [
+        (false, 1 << 10, false, &long, 204),
+        (false, 9 << 10, false, &long, 400),
+        (false, 1 << 10, true, &point.to_string(), 400),
+        (true, 1 << 10, true, &long, 204),
+        (true, 5 << 10, false, &long, 204),
+        // In chunks there are no 8 KiB that are taken in any case.
+        (true, 5 << 10, true, &long, 413),
+    ] {
+        let daemon = Daemon::new(Config {
+            enable_chunked,
+            ..Config::default()
+        });
+        let mut headers = HeaderMap::new();
+        if chunks {
+            headers.insert("transfer-encoding", "gzip, Chunked".parse().unwrap());
+        }
+        let mut request = Request::new(Method::POST, "/api/put", headers, body.clone().into());
+        request.sent_bytes = sent_bytes;
+        let response = block_on(handle(&daemon.tsd, &request));
+        let found = response.status.as_u16();
+        assert_eq!(found, expected, "{enable_chunked} {sent_bytes} {chunks}");
+    }
 }
 
 #[test]

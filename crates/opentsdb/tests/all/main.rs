@@ -15,6 +15,7 @@ mod model;
 mod original;
 mod other_clients;
 mod query_examples;
+mod refusals;
 mod rolled;
 mod transfer;
 mod translate;

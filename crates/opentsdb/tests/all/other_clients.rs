@@ -56,7 +56,8 @@ fn renamed_names_and_rollups_are_not_suggested() {
     let rollups = r#"{"aggregationIds":{"sum":0},"intervals":[
         {"interval":"1m","rowSpan":"1h","defaultInterval":true},{"interval":"1h","rowSpan":"1d"}]}"#;
     let daemon = Daemon::new(Config {
-        rollups: Some(rollups.into()),
+        rollups_enabled: true,
+        rollups_document: Some(rollups.into()),
         ..Config::default()
     });
     daemon.put(&[("host", "a")], &[(0, json!(1))]);

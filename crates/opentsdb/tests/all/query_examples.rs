@@ -129,6 +129,74 @@ fn series_are_interpolated_between_their_points() {
     assert_eq!(found, [integers(&[(0, 10), (10, 8), (20, 6), (30, 3)])]);
 }
 
+/// Puts points of any metric at any times.
+fn put_at(daemon: &Daemon, metric: &str, tags: &Value, points: &[(i64, i64)]) {
+    let point = |(timestamp, value): &(i64, i64)| json!({"metric": metric, "timestamp": timestamp, "value": value, "tags": tags});
+    let points: Vec<Value> = points.iter().map(point).collect();
+    let (status, text) = daemon.ask(Method::POST, "/api/put", &Value::Array(points).to_string());
+    assert_eq!(status, 204, "{text}");
+}
+
+#[test]
+fn a_request_with_rates_and_filled_intervals_as_the_specification_has_it() {
+    let daemon = default();
+    for (host, values) in [("web01", [1, 2, 3]), ("web02", [10, 20, 30])] {
+        let times = [B, B + 60, B + 120].into_iter();
+        let points: Vec<_> = times.zip(values).collect();
+        put_at(&daemon, "sys.net", &json!({"host": host}), &points);
+    }
+    let target = "/api/query?start=2013/01/01-00:00:00&end=2013/01/01-00:02:00\
+                  &m=sum:rate:sys.net%7Bhost=*%7D&m=max:2m-sum-zero:sys.net";
+    let (status, text) = daemon.ask(Method::GET, target, "");
+    // Byte for byte, with the order of members.
+    let expected = concat!(
+        r#"[{"metric":"sys.net","tags":{"host":"web01"},"aggregateTags":[],"#,
+        r#""dps":{"1356998460":0.016666666666666666,"1356998520":0.016666666666666666}},"#,
+        r#"{"metric":"sys.net","tags":{"host":"web02"},"aggregateTags":[],"#,
+        r#""dps":{"1356998460":0.16666666666666666,"1356998520":0.16666666666666666}},"#,
+        r#"{"metric":"sys.net","tags":{},"aggregateTags":["host"],"#,
+        r#""dps":{"1356998400":30.0,"1356998520":30.0}}]"#,
+    );
+    assert_eq!((status, text.as_str()), (200, expected));
+}
+
+#[test]
+fn series_that_take_turns_are_interpolated() {
+    let daemon = default();
+    let of = |extra: &str| json!({"reqtype": "foo", "extra": extra});
+    put_at(&daemon, "m", &of("f"), &[(B, 42), (B + 30, 40)]);
+    put_at(&daemon, "m", &of("t"), &[(B + 15, 100), (B + 45, 200)]);
+    let sum = [(0, 42), (15, 141), (30, 190), (45, 200)];
+    assert_eq!(daemon.dps((0, 60), "sum:m"), [integers(&sum)]);
+    let count = [(0, 1), (15, 2), (30, 2), (45, 1)];
+    assert_eq!(daemon.dps((0, 60), "count:m"), [integers(&count)]);
+    let (_, results) = daemon.query((0, 60), "m=sum:m");
+    assert_eq!(results[0]["tags"], json!({"reqtype": "foo"}));
+    assert_eq!(results[0]["aggregateTags"], json!(["extra"]));
+}
+
+#[test]
+fn intervals_are_aligned_to_the_epoch() {
+    let daemon = default();
+    put_at(&daemon, "m", &json!({"host": "a"}), &[(1_388_550_980, 7)]);
+    let target = "/api/query?start=1388548000&end=1388552000&m=sum:36m-sum:m";
+    let (status, text) = daemon.ask(Method::GET, target, "");
+    assert_eq!(status, 200, "{text}");
+    let results: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(results[0]["dps"], json!({"1388549520": 7.0}));
+}
+
+#[test]
+fn series_are_downsampled_before_they_are_added() {
+    let daemon = default();
+    let of = |values: [i64; 7]| -> Vec<(i64, i64)> { (B..).step_by(10).zip(values).collect() };
+    let host = |name: &str| json!({"host": name});
+    put_at(&daemon, "m", &host("a"), &of([5, 5, 10, 15, 20, 5, 1]));
+    put_at(&daemon, "m", &host("b"), &of([10, 5, 20, 15, 10, 0, 5]));
+    let found = daemon.dps((0, 60), "sum:30s-sum:m");
+    assert_eq!(found, [floats(&[(0, 55.0), (30, 65.0), (60, 6.0)])]);
+}
+
 #[test]
 fn every_aggregator_of_integers() {
     let daemon = default();

@@ -454,7 +454,8 @@ const ROLLUPS: &str = r#"{"aggregationIds":{"sum":0,"count":1,"max":2},
 #[test]
 fn rollups_of_clients_grow_old_as_well() {
     let daemon = Daemon::new(Config {
-        rollups: Some(ROLLUPS.into()),
+        rollups_enabled: true,
+        rollups_document: Some(ROLLUPS.into()),
         ..Config::default()
     });
     let mut points = Vec::new();

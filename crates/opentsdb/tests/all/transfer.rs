@@ -35,7 +35,8 @@ fn open() -> Arc<Tsd> {
         realtime_ts: true,
         tsuid_tracking: true,
         tree_processing: true,
-        rollups: Some(ROLLUPS.into()),
+        rollups_enabled: true,
+        rollups_document: Some(ROLLUPS.into()),
         histogram_codecs: Some([(codec, 42)].into()),
         ..Config::default()
     };

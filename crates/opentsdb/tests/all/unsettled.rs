@@ -166,7 +166,7 @@ fn a_former_name_that_was_left_behind_is_deleted() {
 fn a_renaming_that_was_refused_can_be_sent_again() {
     let mut server = Server::new();
     assert_eq!(server.put("a", 1), 204);
-    assert_eq!(server.refused(|| server.rename("a", "b")), 500);
+    assert_eq!(server.refused(|| server.rename("a", "b")), 503);
     assert_eq!(server.rename("a", "b"), 200);
     server.reopen();
     assert_eq!(server.metrics(), [(1, "b".into())]);
@@ -179,7 +179,7 @@ fn a_renaming_that_was_refused_can_be_sent_again() {
 fn points_store_a_renaming_that_was_refused() {
     let mut server = Server::new();
     assert_eq!(server.put("a", 1), 204);
-    assert_eq!(server.refused(|| server.rename("a", "b")), 500);
+    assert_eq!(server.refused(|| server.rename("a", "b")), 503);
     assert_eq!(server.put("b", 2), 204);
     assert_eq!(server.put("a", 3), 204);
     server.reopen();
@@ -192,7 +192,7 @@ fn points_store_a_renaming_that_was_refused() {
 fn whoever_takes_the_old_name_stores_a_renaming_that_was_refused() {
     let mut server = Server::new();
     assert_eq!(server.put("a", 1), 204);
-    assert_eq!(server.refused(|| server.rename("a", "b")), 500);
+    assert_eq!(server.refused(|| server.rename("a", "b")), 503);
     // The first of them is refused as well.
     server.put_refused("a", 3);
     assert_eq!(server.put("a", 3), 204);
@@ -205,7 +205,7 @@ fn uids_are_durable_before_they_are_said_to_exist() {
     let mut server = Server::new();
     let assign = "/api/uid/assign?metric=a";
     let (status, _) = server.refused(|| server.ask(Method::GET, assign, &Value::Null));
-    assert_eq!(status, 500);
+    assert_eq!(status, 503);
     let (status, body) = server.ask(Method::GET, assign, &Value::Null);
     assert_eq!(status, 400);
     let exists = "Name already exists with UID: 000001";

@@ -32,8 +32,8 @@ pub(crate) fn tsd_config(
             Err(reason) => problems.push(Problem::new("opentsdb.config", reason)),
         }
     }
-    for setting in &options.settings {
-        if let Err(reason) = set(&mut config, setting) {
+    for setting in joined(&options.settings) {
+        if let Err(reason) = set(&mut config, &setting) {
             problems.push(Problem::new("opentsdb.settings", reason));
         }
     }
@@ -52,11 +52,7 @@ fn read_file(
     let cannot = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     let text = std::fs::read_to_string(path).map_err(cannot)?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let open = |name: &str| {
-        let text = std::fs::read_to_string(folder.join(name));
-        text.map_err(|error| error.to_string())
-    };
-    let file = ConfigFile::read(&text, open);
+    let file = ConfigFile::read(&text, |name| read_document(&folder.join(name)));
     let keys = |notes: &[ConfigNote]| {
         let keys: Vec<&str> = notes.iter().map(|note| note.key.as_str()).collect();
         keys.join(", ")
@@ -83,13 +79,36 @@ fn read_file(
     Ok(file.config)
 }
 
+fn read_document(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
+/// The settings of a list that commas separate. Values may have commas, too: what does not begin as
+/// a key of the original does belongs to the value before it.
+fn joined(list: &[String]) -> Vec<String> {
+    let mut settings: Vec<String> = Vec::new();
+    for element in list {
+        match settings.last_mut() {
+            Some(setting) if !element.trim_start().starts_with(KEY_START) => {
+                setting.push(',');
+                setting.push_str(element);
+            }
+            _ => settings.push(element.clone()),
+        }
+    }
+    settings
+}
+
+/// How every key of the original begins that means something here.
+const KEY_START: &str = "tsd.";
+
 /// `key=value`, with a key of the original's file.
 fn set(config: &mut Config, setting: &str) -> Result<(), String> {
     let Some((key, value)) = setting.split_once('=') else {
         return Err(format!("{setting}: expected KEY=VALUE"));
     };
     let (key, value) = (key.trim(), value.trim());
-    match config.set(key, value) {
+    match config.set(key, value, |name| read_document(Path::new(name))) {
         Some(outcome) => outcome.map_err(|reason| format!("{key}: {reason}")),
         None => Err(format!("{key}: no setting has this key")),
     }
@@ -127,6 +146,30 @@ mod tests {
         ] {
             assert!(warnings.contains(part), "{warnings}");
         }
+    }
+
+    #[test]
+    fn values_may_have_commas_and_name_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let rollups = folder.path().join("rollups.json");
+        std::fs::write(&rollups, r#"{"intervals":[]}"#).unwrap();
+        // As the list comes from a flag, where commas separate.
+        let list = format!(
+            "tsd.http.request.cors_domains=http://a,http://b,tsd.rollups.enable=true,\
+             tsd.rollups.config={},tsd.core.histograms.config={{\"X\":1,\"Y\":2}},\
+             tsd.core.socket.timeout=60",
+            rollups.display()
+        );
+        let options = OpenTsdbOptions {
+            settings: list.split(',').map(String::from).collect(),
+            ..OpenTsdbOptions::default()
+        };
+        let config = tsd_config(&options, &mut Vec::new()).unwrap();
+        assert_eq!(config.cors_domains, ["http://a", "http://b"]);
+        assert_eq!(config.rollups(), Some(r#"{"intervals":[]}"#));
+        let codecs = config.histogram_codecs.unwrap();
+        assert_eq!((codecs["X"], codecs["Y"]), (1, 2));
+        assert_eq!(config.socket_timeout_s, 60);
     }
 
     #[test]

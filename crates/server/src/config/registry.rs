@@ -443,7 +443,7 @@ pub static SETTINGS: &[Setting] = &[
         "opentsdb.settings",
         Names,
         opentsdb.settings,
-        "Single settings under the original's keys, as KEY=VALUE; they count more than the file. docs/opentsdb.md lists the keys. Metrics that have no UID yet are refused unless tsd.core.auto_create_metrics=true, as in the original."
+        "Single settings under the original's keys, as KEY=VALUE; they count more than the file. Values may have commas. docs/opentsdb.md lists the keys. Metrics that have no UID yet are refused unless tsd.core.auto_create_metrics=true, as in the original."
     ),
     setting!(
         "scrape.self",

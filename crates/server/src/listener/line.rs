@@ -5,12 +5,13 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use icecore_access::PeerCertificate;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::{CloseSignal, HEAD_WAIT_MAX};
+use super::CloseSignal;
 
 /// Bytes that are handed over at once, by a client that sends much.
 const READ_BYTES_MAX: usize = 64 << 10;
@@ -23,6 +24,20 @@ pub trait LineProtocol: Send + Sync {
     /// Serves one connection; it is closed when this returns. It must return soon after
     /// [`LineConnection::next_bytes`] has given the last ones.
     fn serve(&self, connection: LineConnection) -> BoxFuture<'static, io::Result<()>>;
+
+    /// How long a client may send nothing; `None`: for ever.
+    fn idle_max(&self) -> Option<Duration>;
+}
+
+/// What comes within a time, if there is one.
+pub(super) async fn within<T>(
+    limit: Option<Duration>,
+    coming: impl Future<Output = T>,
+) -> Option<T> {
+    match limit {
+        Some(limit) => tokio::time::timeout(limit, coming).await.ok(),
+        None => Some(coming.await),
+    }
 }
 
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -36,6 +51,7 @@ pub struct LineConnection {
     peer: SocketAddr,
     certificate: Option<Arc<PeerCertificate>>,
     close: CloseSignal,
+    idle_max: Option<Duration>,
     /// Room for the next read: twice what the last one filled.
     read_bytes: usize,
 }
@@ -46,12 +62,14 @@ impl LineConnection {
         peer: SocketAddr,
         certificate: Option<Arc<PeerCertificate>>,
         close: CloseSignal,
+        idle_max: Option<Duration>,
     ) -> Self {
         Self {
             stream,
             peer,
             certificate,
             close,
+            idle_max,
             read_bytes: READ_BYTES_MIN,
         }
     }
@@ -66,20 +84,27 @@ impl LineConnection {
     }
 
     /// What has arrived: some lines, the last of them perhaps only in part. None when the client
-    /// has closed, sent nothing for as long as an idle HTTP connection may, or the server shuts
-    /// down.
+    /// has closed, sent nothing for [`LineProtocol::idle_max`], or the server shuts down.
     pub async fn next_bytes(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut bytes = Vec::with_capacity(self.read_bytes);
         let read = tokio::select! {
-            read = tokio::time::timeout(HEAD_WAIT_MAX, self.stream.read_buf(&mut bytes)) => read,
+            read = within(self.idle_max, self.stream.read_buf(&mut bytes)) => read,
             () = self.close.received() => return Ok(None),
         };
         match read {
-            Err(_) | Ok(Ok(0)) => Ok(None),
-            Ok(read) => {
+            None | Some(Ok(0)) => Ok(None),
+            Some(read) => {
                 self.read_bytes = (read? * 2).clamp(READ_BYTES_MIN, READ_BYTES_MAX);
                 Ok(Some(bytes))
             }
+        }
+    }
+
+    /// Reads nothing for a time; false as soon as the server shuts down, whose grace time is short.
+    pub async fn pause(&mut self, time: Duration) -> bool {
+        tokio::select! {
+            () = tokio::time::sleep(time) => true,
+            _ = self.close.stop.changed() => false,
         }
     }
 
@@ -91,8 +116,6 @@ impl LineConnection {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use axum::Router;
     use bytes::Bytes;
     use http_body_util::{BodyExt as _, Empty};
@@ -100,12 +123,22 @@ mod tests {
     use icecore_access::Access;
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::super::{ConnectionHandler, Listener, Protocols};
+    use super::super::{ConnectionHandler, HEAD_WAIT_MAX, Listener, Protocols};
     use super::*;
 
-    struct Echo;
+    struct Echo {
+        idle_max: Option<Duration>,
+    }
+
+    const ECHO: Echo = Echo {
+        idle_max: Some(Duration::from_secs(7)),
+    };
 
     impl LineProtocol for Echo {
+        fn idle_max(&self) -> Option<Duration> {
+            self.idle_max
+        }
+
         fn serve(&self, mut connection: LineConnection) -> BoxFuture<'static, io::Result<()>> {
             Box::pin(async move {
                 assert!(connection.peer().ip().is_loopback());
@@ -125,7 +158,7 @@ mod tests {
         let router = Router::new().route("/", axum::routing::get(|| async { "http" }));
         let access = Access::open(None).unwrap();
         let handler = ConnectionHandler::new(router, Protocols::Http1And2, access);
-        Listener::open(socket, handler.with_line_protocol(Arc::new(Echo))).unwrap()
+        Listener::open(socket, handler.with_line_protocol(Arc::new(ECHO))).unwrap()
     }
 
     /// Everything that is answered to what is sent at once, until the server closes.
@@ -172,19 +205,51 @@ mod tests {
         assert_eq!(stream.read(&mut echo).await.unwrap(), 0);
     }
 
+    /// How long a connection is kept on which this was sent, and nothing more for a week.
+    async fn kept(echo: Echo, sent: &[u8]) -> Duration {
+        let (near, mut far) = tokio::io::duplex(1 << 10);
+        let access = Access::open(None).unwrap();
+        let handler = ConnectionHandler::new(Router::new(), Protocols::Http1And2, access)
+            .with_line_protocol(Arc::new(echo));
+        let (_stop, stopped) = tokio::sync::watch::channel(());
+        far.write_all(sent).await.unwrap();
+        let began = tokio::time::Instant::now();
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let served = handler.serve(near, peer, stopped);
+        // A request of HTTP that is not finished ends with an error.
+        let _ = tokio::time::timeout(WEEK, served).await;
+        began.elapsed()
+    }
+
+    const WEEK: Duration = Duration::from_secs(7 * 86400);
+
     #[tokio::test(start_paused = true)]
-    async fn silent_clients_are_closed() {
+    async fn silent_clients_are_closed_if_the_protocol_says_so() {
         for sent in [&b""[..], b"hello\n", b"hello"] {
-            let (near, mut far) = tokio::io::duplex(1 << 10);
-            let access = Access::open(None).unwrap();
-            let handler = ConnectionHandler::new(Router::new(), Protocols::Http1And2, access)
-                .with_line_protocol(Arc::new(Echo));
-            let (_stop, stopped) = tokio::sync::watch::channel(());
-            far.write_all(sent).await.unwrap();
-            let began = tokio::time::Instant::now();
-            let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-            handler.serve(near, peer, stopped).await.unwrap();
-            assert_eq!(began.elapsed().as_secs(), HEAD_WAIT_MAX.as_secs());
+            assert_eq!(kept(ECHO, sent).await.as_secs(), 7);
+            let patient = Echo { idle_max: None };
+            assert!(kept(patient, sent).await >= WEEK);
         }
+        // What begins as HTTP does is closed as HTTP is.
+        let patient = Echo { idle_max: None };
+        let time = kept(patient, b"GET / HT").await;
+        assert_eq!(time.as_secs(), HEAD_WAIT_MAX.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_ends_when_the_server_shuts_down() {
+        let (near, _far) = tokio::io::duplex(1 << 10);
+        let (stop, stopped) = tokio::sync::watch::channel(());
+        let close = CloseSignal {
+            stop: stopped,
+            clients_changed: Access::open(None).unwrap().clients_changed(),
+        };
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut connection = LineConnection::new(Box::new(near), peer, None, close, None);
+        assert!(connection.pause(Duration::from_secs(3)).await);
+        let began = tokio::time::Instant::now();
+        stop.send(()).unwrap();
+        assert!(!connection.pause(Duration::from_secs(3)).await);
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }

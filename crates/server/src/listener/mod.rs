@@ -9,7 +9,8 @@
 //! Holds always:
 //! - A client that sends or reads nothing for long enough loses its connection: in a handshake,
 //!   between requests, in the middle of one, and with HTTP/2 also when it only leaves one answer
-//!   lying.
+//!   lying. How long a client of a line protocol may be silent is for that to say, and it is that
+//!   long until it is clear what a client speaks.
 //! - There are at most [`CONNECTIONS_MAX`] connections, fewer where file descriptors are scarce;
 //!   further ones wait in the kernel. Each has one request under way, with HTTP/2 at most
 //!   [`STREAMS_MAX`](super::http2::STREAMS_MAX).
@@ -286,12 +287,14 @@ impl ConnectionHandler {
             }
             Protocols::Http1And2 => {}
         }
+        let line_protocol = self.line_protocol.as_ref();
+        let idle_max = line_protocol.map_or(Some(HEAD_WAIT_MAX), |protocol| protocol.idle_max());
         let preface = preface::read(&mut stream, has_line_protocol);
         let preface = tokio::select! {
-            preface = tokio::time::timeout(HEAD_WAIT_MAX, preface) => preface,
+            preface = line::within(idle_max, preface) => preface,
             () = close.received() => return Ok(()),
         };
-        let Ok(preface) = preface else {
+        let Some(preface) = preface else {
             return Ok(());
         };
         let (protocol, first) = preface?;
@@ -299,7 +302,7 @@ impl ConnectionHandler {
         match (protocol, &self.line_protocol) {
             (Protocol::Line, Some(line_protocol)) => {
                 let stream = Box::new(stream);
-                let connection = LineConnection::new(stream, peer, certificate, close);
+                let connection = LineConnection::new(stream, peer, certificate, close, idle_max);
                 Ok(line_protocol.serve(connection).await?)
             }
             (Protocol::Http2, _) if !is_http1_only => http2::serve(stream, service, close).await,

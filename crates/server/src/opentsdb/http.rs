@@ -80,6 +80,7 @@ async fn answer(
     memory: WriteMemory,
 ) -> Result<Response, ApiError> {
     let tsd = Arc::clone(app.opentsdb()?);
+    let sent_bytes = body.len();
     let (body, _memory) = match Encoding::from_header(&head.headers)? {
         Encoding::Identity => (body, memory),
         encoding => {
@@ -93,12 +94,14 @@ async fn answer(
     let peer = head.extensions.get::<SocketAddr>();
     let remote = peer.map(|peer| peer.ip().to_string()).unwrap_or_default();
     let mut request = api::Request::new(head.method, target, head.headers, body);
+    request.sent_bytes = sent_bytes;
     request.may_delete = may_delete;
     request.remote = remote;
     match purpose {
         Purpose::Query | Purpose::Delete => query(app, tsd, request).await,
         Purpose::Write => {
             let _slot = app.limits.write_slot()?;
+            request.allowance.memory = app.queries.memory();
             Ok(into_http(api::handle(&tsd, &request).await))
         }
         Purpose::Read => {

@@ -1,7 +1,12 @@
 //! OpenTSDB's protocols at a live server: HTTP on two ports, telnet lines, access.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::StreamExt as _;
+use icecore_storage::Environment;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -70,6 +75,138 @@ async fn points_come_by_line_and_by_document_and_are_seen_by_all() {
     let message = "No such name for 'metrics': 'nobody'";
     assert_eq!(parsed(&unknown)["error"]["message"], message);
     served.stop().await.unwrap();
+}
+
+/// What `/api/stats` says of errors of the store.
+async fn storage_errors(address: SocketAddr) -> u64 {
+    let stats = parsed(&request(address, "GET", "/api/stats", "").await);
+    let is_asked = |stat: &&Value| {
+        stat["metric"] == "tsd.rpc.errors" && stat["tags"]["type"] == "hbase_errors"
+    };
+    let found = stats.as_array().unwrap().iter().find(is_asked);
+    found.unwrap()["value"].as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_connections_lose_nothing_while_the_store_is_busy() {
+    const CONNECTIONS: usize = 1000;
+    const POINTS: usize = 4;
+    let (served, address) = served(&[
+        ("opentsdb.settings", AUTO_CREATE),
+        // The queue holds the points of a few dozen connections.
+        ("journal.queue_bytes_max", "64KiB"),
+        ("journal.commit_interval", "100ms"),
+    ])
+    .await;
+    let send = move |number: usize| async move {
+        // Of names that do not compress.
+        let noise = (0..40).fold(String::new(), |noise, i: usize| {
+            let word = (number * 40 + i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            noise + &format!("{word:016x}")
+        });
+        let line = |second: usize| {
+            let time = 1_500_000_000 + second;
+            format!("put load {time} {number} conn=c{number} noise={noise}\n")
+        };
+        let lines: String = (0..POINTS).map(line).collect();
+        telnet(address, &(lines + "exit\n")).await
+    };
+    // As many at once as there are file descriptors for everywhere.
+    let sent = futures::stream::iter(0..CONNECTIONS).map(|number| tokio::spawn(send(number)));
+    let replies: Vec<_> = sent.buffer_unordered(250).collect().await;
+    for reply in replies {
+        assert_eq!(reply.unwrap(), "");
+    }
+    assert!(
+        storage_errors(address).await > 0,
+        "the store was never busy"
+    );
+    let query = "/api/query?start=1500000000&end=1500000100&m=none:load";
+    let found = parsed(&request(address, "GET", query, "").await);
+    let found = found.as_array().unwrap();
+    assert_eq!(found.len(), CONNECTIONS);
+    for series in found {
+        let number: f64 = series["tags"]["conn"].as_str().unwrap()[1..]
+            .parse()
+            .unwrap();
+        let points = series["dps"].as_object().unwrap();
+        assert_eq!(points.len(), POINTS, "{series}");
+        assert!(points.values().all(|value| value.as_f64() == Some(number)));
+    }
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compressed_bodies_count_as_they_are_sent() {
+    let (served, address) = served(&[("opentsdb.settings", AUTO_CREATE)]).await;
+    let point = |i: i64| {
+        let time = 1_500_000_000 + i;
+        json!({"metric": "m", "timestamp": time, "value": i, "tags": {"host": "web01"}})
+    };
+    let batch = |points: i64| Value::Array((0..points).map(point).collect()).to_string();
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Content-Encoding", "gzip"),
+    ];
+    let put = async |body: &[u8], headers: &[(&str, &str)]| {
+        let mut connection = Connection::open(address).await;
+        connection.request("POST", "/api/put", headers, body).await
+    };
+    // As scollector sends it: 500 points are some 40 kB, of which few are sent.
+    let body = batch(500);
+    assert!(body.len() > 5 * 8192, "{}", body.len());
+    let sent = gzip(body.as_bytes());
+    assert!(sent.len() < 8192, "{}", sent.len());
+    assert_eq!(put(&sent, &headers).await.status, 204);
+    let refused = put(body.as_bytes(), &headers[..1]).await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("Chunked request not supported."));
+    // Chunks are refused however few bytes they have.
+    let mut chunked = Connection::open(address).await;
+    let body = batch(1);
+    let length = body.len();
+    let head = "POST /api/put HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = format!("{head}{length:x}\r\n{body}\r\n0\r\n\r\n");
+    chunked.send(chunks.as_bytes()).await;
+    let refused = chunked.answer("POST").await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("Chunked request not supported."));
+    served.stop().await.unwrap();
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_widths_of_uids_are_refused_once_there_are_some() {
+    let folder = TempDir::new().unwrap();
+    let location = folder.path().display().to_string();
+    let settings =
+        |tagv: u8| format!("tsd.core.auto_create_metrics=true,tsd.storage.uid.width.tagv={tagv}");
+    let started = async |tagv: u8| {
+        let settings = settings(tagv);
+        let config = crate::served::config(&[
+            ("storage.location", location.as_str()),
+            ("opentsdb.listen", "127.0.0.1:0"),
+            ("opentsdb.settings", settings.as_str()),
+        ]);
+        TestServer::starting(config, Environment::default()).await
+    };
+    let first = started(4).await;
+    first.until_ready().await;
+    let address = first.opentsdb_address.unwrap();
+    assert_eq!(telnet(address, "put a 1500000000 5 h=x\nexit\n").await, "");
+    first.stop().await.unwrap();
+    let error = started(3).await.ended().await.unwrap_err().to_string();
+    for part in ["tsd.storage.uid.width.tagv is 3", "4 bytes: set it to 4"] {
+        assert!(error.contains(part), "{error}");
+    }
+    let again = started(4).await;
+    again.until_ready().await;
+    again.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,8 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use icecore_server::CLOCK_VARIABLE;
 use opentsdb_recordings::{
-    Answer, Group, HttpAnswer, HttpRequest, Request, Tally, recorded_groups, replay, settings,
+    Answer, Group, HttpAnswer, HttpRequest, Place, Request, Tally, recorded_groups, replay,
+    settings,
 };
 
 use super::{serve, telnet};
@@ -83,7 +84,7 @@ pub(super) fn start(workplace: &Workplace, name: &str) -> TestServer {
 }
 
 pub(super) fn replayed_at(address: SocketAddr, group: &Group) -> Tally {
-    replay(group, NOW_S, |request| match request {
+    replay(group, Place::Process, NOW_S, |request| match request {
         Request::Http(request) => Answer::Http(http(address, request)),
         Request::Telnet {
             bytes,
