@@ -84,7 +84,7 @@ fn a_newcomer_can_follow_the_tutorial() {
     std::fs::create_dir_all(&directory).expect("a directory");
     let path = tools(&workplace, &address);
     let began_ms = now_ms();
-    let mut said = Vec::new();
+    let mut said: Vec<String> = Vec::new();
     for block in &blocks[1..] {
         match block.language.as_str() {
             // The documents, which the text tells to save.

@@ -231,7 +231,7 @@ fn pooled(number: u64) -> Json {
         "startUnixNano": started_ns,
         "attributes": {
             "order": {
-                "id": format!("o-{}", number % 5), "channel": ["web", "app"][number as usize % 2],
+                "id": format!("o-{}", number % 5), "channel": (["web", "app"][number as usize % 2]),
                 "status": status, "total": n % 30,
             },
             // Later than the start, and in another order.

@@ -259,8 +259,8 @@ fn samples_stand_in_for_windows_that_are_made_again() {
         pause.reached().await;
         let is_made_again = db.rolled().iter().all(|b| b.start_ms() != START);
         assert!(is_made_again, "{:?}", db.rolled());
-        let run = db.maintenance_status().run.expect("it is under way");
-        assert!(run.done > 0 && run.waiting > 0, "{run:?}");
+        let progress = db.maintenance_status().run.expect("it is under way");
+        assert!(progress.done > 0 && progress.waiting > 0, "{progress:?}");
         let selected = select(&db, range, finest).await;
         let gauge = selected
             .iter()
