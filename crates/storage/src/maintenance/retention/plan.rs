@@ -438,7 +438,10 @@ impl RetentionInput<'_> {
             let alone = alone.filter(|b| !ladder::is_remnant(b.size) || self.listed.is_alone(*b));
             let alone: Vec<Bucket> = alone.collect();
             let reason = self.reason_to_keep(level, window, &alone, this_hour_ms);
-            if let Some(reason) = reason.or_else(|| self.lacking_above(level, &buckets)) {
+            let reason = reason
+                .or_else(|| self.lacking_above(level, &buckets))
+                .or_else(|| self.left_below(level, window, &buckets));
+            if let Some(reason) = reason {
                 kept_back.push(KeptBack {
                     resolution,
                     bucket: buckets[0],
@@ -555,6 +558,18 @@ impl RetentionInput<'_> {
         };
         let is_lacking = buckets.iter().any(|bucket| is_lacking(*bucket));
         is_lacking.then_some("its windows lack series that it has")
+    }
+
+    /// Whether something finer is left of a unit, and of another part of it nothing is. What was
+    /// made of these buckets could not be made again when they are gone, and the finer samples
+    /// would lie in time that is. They are kept for longer than these where an override keeps them
+    /// at no other level.
+    fn left_below(&self, level: usize, unit: Bucket, buckets: &[Bucket]) -> Option<&'static str> {
+        let mut finer = self.rules[..level].iter();
+        let has_finer = finer.any(|rule| !self.listed.level_in(rule.resolution, unit).is_empty());
+        let facts = buckets.iter().filter_map(|b| self.listed.facts(*b));
+        let has_gone = facts.into_iter().any(|facts| facts.sources_gone);
+        (has_finer && has_gone).then_some("something finer of its time is still kept")
     }
 
     /// Whether buckets are rolled up to a level.
