@@ -438,7 +438,10 @@ impl RetentionInput<'_> {
             let alone = alone.filter(|b| !ladder::is_remnant(b.size) || self.listed.is_alone(*b));
             let alone: Vec<Bucket> = alone.collect();
             let reason = self.reason_to_keep(level, window, &alone, this_hour_ms);
-            if let Some(reason) = reason.or_else(|| self.lacking_above(level, &buckets)) {
+            let reason = reason
+                .or_else(|| self.lacking_above(level, &buckets))
+                .or_else(|| self.left_below(level, window, &buckets));
+            if let Some(reason) = reason {
                 kept_back.push(KeptBack {
                     resolution,
                     bucket: buckets[0],
@@ -533,20 +536,40 @@ impl RetentionInput<'_> {
     }
 
     /// Whether a coarser level that is kept for longer has no windows of some series that buckets
-    /// have, which cannot be made any more.
+    /// have, or would have none if it were made of those that there are.
     fn lacking_above(&self, level: usize, buckets: &[Bucket]) -> Option<&'static str> {
         let this_hour_ms = self.this_hour_ms();
-        let mut coarser = self.rules[level + 1..].iter().filter(|rule| rule.is_wanted);
-        let is_lacking = coarser.any(|rule| {
-            let since_ms = rule.retain_ms.map(|ms| this_hour_ms.saturating_sub(ms));
-            let is_kept = |end_ms: i64| since_ms.is_none_or(|since_ms| since_ms < end_ms);
-            let mut kept = buckets.iter().filter(|bucket| is_kept(bucket.end_ms()));
-            kept.any(|finer| {
-                let made = self.listed.level_in(rule.resolution, *finer);
-                (made.iter()).any(|made| !self.listed.has_series_of(*made, *finer))
+        let resolution = self.rules[level].resolution;
+        let wanted = self.rules[level + 1..].iter().filter(|rule| rule.is_wanted);
+        let is_lacking = |finer: Bucket| {
+            let has = |made: &Bucket| self.listed.has_series_of(*made, finer);
+            let coarser = self.listed.resolutions().filter(|r| *r > resolution);
+            let made = coarser.flat_map(|level| self.listed.level_in(level, finer));
+            let lacking: Vec<Bucket> = made.filter(|made| !has(made)).collect();
+            wanted.clone().any(|rule| {
+                let since_ms = rule.retain_ms.map(|ms| this_hour_ms.saturating_sub(ms));
+                let is_kept = since_ms.is_none_or(|since_ms| since_ms < finer.end_ms());
+                let is_there = |made: &Bucket| {
+                    let found = self.listed.level_in(rule.resolution, *made);
+                    !found.is_empty() && found.iter().all(has)
+                };
+                is_kept && !lacking.iter().all(is_there)
             })
-        });
+        };
+        let is_lacking = buckets.iter().any(|bucket| is_lacking(*bucket));
         is_lacking.then_some("its windows lack series that it has")
+    }
+
+    /// Whether something finer is left of a unit, and of another part of it nothing is. What was
+    /// made of these buckets could not be made again when they are gone, and the finer samples
+    /// would lie in time that is. They are kept for longer than these where an override keeps them
+    /// at no other level.
+    fn left_below(&self, level: usize, unit: Bucket, buckets: &[Bucket]) -> Option<&'static str> {
+        let mut finer = self.rules[..level].iter();
+        let has_finer = finer.any(|rule| !self.listed.level_in(rule.resolution, unit).is_empty());
+        let facts = buckets.iter().filter_map(|b| self.listed.facts(*b));
+        let has_gone = facts.into_iter().any(|facts| facts.sources_gone);
+        (has_finer && has_gone).then_some("something finer of its time is still kept")
     }
 
     /// Whether buckets are rolled up to a level.

@@ -123,11 +123,7 @@ fn a_finer_level_stays_for_them() {
     maintain(&process);
     check_reach(&process, &samples, 0..0);
     let status = process.db.maintenance_status();
-    let reasons: BTreeSet<_> = status
-        .kept_back
-        .iter()
-        .map(|kept| &kept.reason[..])
-        .collect();
+    let reasons: BTreeSet<_> = status.kept_back.iter().map(|kept| kept.reason).collect();
     assert_eq!(
         reasons,
         BTreeSet::from(["its windows lack series that it has"])

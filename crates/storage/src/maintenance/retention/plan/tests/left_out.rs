@@ -161,6 +161,38 @@ fn windows_without_their_sources_say_so_when_the_finer_ones_go() {
     assert!(facts.sources_gone, "nobody makes it of the rest: {facts:?}");
 }
 
+/// An override may keep raw samples for longer than windows of 5 minutes are kept, if it keeps
+/// none of those.
+#[test]
+fn windows_stay_while_raw_samples_of_a_part_of_their_unit_do() {
+    let full = ColumnSet::Full;
+    let three = policy(&[(RAW, 6, full), (FIVE, 20, full), (HOURLY, 60, full)]);
+    let mut world = World::new(three.clone());
+    world.flush(5);
+    world.flush(40);
+    world.now_ms = 12 * DAY_MS;
+    world.written_ms.clear();
+    world.maintain(1);
+    assert_eq!(*world.listed.raw(), BTreeSet::from([bucket(1, 40)]));
+    world.policy = raw_for_longer(&three, "1");
+    world.now_ms = 30 * DAY_MS;
+    world.maintain(99);
+    assert!(
+        world.listed.raw().contains(&bucket(1, 40)),
+        "kept for 35 days"
+    );
+    let (_, kept_back) = culls(&world.input());
+    let reason = "something finer of its time is still kept";
+    assert!(
+        kept_back
+            .iter()
+            .any(|kept| (kept.resolution, kept.reason) == (FIVE, reason))
+    );
+    world.now_ms = 40 * DAY_MS;
+    world.maintain(99);
+    assert!(world.listed.raw().is_empty() && world.listed.level(FIVE).is_none());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
