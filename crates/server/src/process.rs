@@ -255,6 +255,8 @@ impl Process {
             Ok(tsd) => self.app.set_opentsdb(tsd),
             Err(cause) => {
                 self.shut(Duration::ZERO).await;
+                // Why it cannot be served counts; that closing it failed as well does not.
+                let _ = close(&database, &mut stop).await;
                 return Err(ServeError::Names(cause));
             }
         }
@@ -272,6 +274,7 @@ impl Process {
             }
             Err(cause) => {
                 self.shut(Duration::ZERO).await;
+                let _ = close(&database, &mut stop).await;
                 return Err(ServeError::Events(cause));
             }
         };

@@ -425,7 +425,11 @@ spec:
 
 #[tokio::test]
 async fn without_memory_events_are_to_be_sent_again_later() {
-    let served = with_documents(&[("events.memory_limit", "1MiB")]).await;
+    let served = with_documents(&[
+        ("events.memory_limit", "1MiB"),
+        ("events.seal_bytes", "1MiB"),
+    ])
+    .await;
     let mut large = order(1);
     for attribute in 0..40 {
         large["attributes"][format!("text{attribute}")] = json!("x".repeat(30_000));

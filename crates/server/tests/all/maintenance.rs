@@ -53,6 +53,7 @@ async fn an_empty_database_has_nothing_to_do() {
         "lagSeconds",
         "buckets",
         "retired",
+        "run",
         "dirty",
         "tombstones",
         "quarantined",

@@ -218,7 +218,7 @@ fn id(number: u64) -> EventId {
 fn pooled(number: u64) -> Json {
     let n = i64::try_from(number).unwrap();
     // In one interval, in others of the minute, hour and day, and in the week before.
-    let ago_s = [0, 3, 50, 2_000, 40_000, 8 * 86_400][number as usize % 6];
+    let ago_s = [0, 3, 50, 2_000, 40_000, 6 * 86_400][number as usize % 6];
     let started_ns = (NOW_MS - 60_000 - n * 10) * 1_000_000 - ago_s * 1_000_000_000;
     let status = ["NEW", "PAID", "SENT"][(number / 5) as usize % 3];
     let nested: Vec<Json> = (0..number % 3)
