@@ -55,8 +55,8 @@ impl Request {
 
     /// Whether the body came in chunks, so that nobody knew its length before.
     pub(crate) fn is_chunked(&self) -> bool {
-        let encodings = self.headers.get_all(header::TRANSFER_ENCODING).iter();
-        let last = encodings.last().and_then(|value| value.to_str().ok());
+        let mut encodings = self.headers.get_all(header::TRANSFER_ENCODING).iter();
+        let last = encodings.next_back().and_then(|value| value.to_str().ok());
         let last = last.and_then(|codings| codings.rsplit(',').next());
         last.is_some_and(|coding| coding.trim().eq_ignore_ascii_case("chunked"))
     }
