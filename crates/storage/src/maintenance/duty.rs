@@ -12,6 +12,8 @@
 //! Memory and queues are no measure for this: a job that takes one of two cores away from clients
 //! makes them slower long before anything fills up. A write is timed from its arrival until it is
 //! durable: most of what a job costs it is time on a core, and little of that is in the commit.
+//! Writes that wait for others on purpose, as those of scrapes do, are not timed: nobody waits for
+//! them, and who sends much does not write so.
 
 use std::time::Duration;
 
