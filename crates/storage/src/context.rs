@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pause::Pauses;
-use crate::pool::Pool;
+use crate::pool::{Pool, WriteThreads};
 use crate::slate::engine::Engine;
 
 pub(crate) struct Context {
@@ -20,6 +20,7 @@ pub(crate) struct Context {
     /// The CPU pools of requests and of jobs.
     pub(crate) pool: Pool,
     pub(crate) job_pool: Pool,
+    pub(crate) write_threads: WriteThreads,
     pub(crate) stop: Stop,
     /// Where tests of interleavings hold this database still.
     pub(crate) pauses: Pauses,

@@ -41,7 +41,7 @@ use crate::maintenance::{
 use crate::metrics::Metrics;
 use crate::options::{Limits, Options};
 use crate::pause::Pauses;
-use crate::pool::Pool;
+use crate::pool::{Pool, WriteThreads};
 use crate::read::{
     self, BucketFigures, Cardinality, ExemplarQuery, LabelQuery, NamedCount, Ranking, Reader,
     SelectStream, SeriesList,
@@ -161,6 +161,7 @@ impl Database {
             metrics: Arc::default(),
             pool: Pool::for_requests()?,
             job_pool: Pool::for_jobs()?,
+            write_threads: WriteThreads::new(),
             stop: Stop::default(),
             pauses: Pauses::default(),
         });
@@ -247,7 +248,7 @@ impl Database {
         self.ingest.admit()?;
         let ingest = Arc::clone(&self.ingest);
         let append = move || ingest.append(patience, fill);
-        let (outcome, mut durable) = self.context.pool.run(append).await??;
+        let (outcome, mut durable) = self.context.write_threads.run(append).await??;
         if let Some(durable) = &mut durable {
             durable.began_at(began);
         }

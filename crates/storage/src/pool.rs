@@ -1,11 +1,13 @@
 //! CPU pools: decoding, encoding and matching run here, never on the async workers.
 //!
 //! Requests and maintenance have a pool each: the slices of a job take tenths of a second, and a
-//! request must not wait behind one.
+//! request must not wait behind one. Writes have threads that sleep as soon as they have nothing to
+//! do ([`WriteThreads`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::error::{Error, Reason, Result};
 
@@ -75,6 +77,34 @@ impl Pool {
     }
 }
 
+/// Where writes are decoded and appended, as many at once as there are cores.
+///
+/// These are no threads of rayon: those look for work thirty times before they sleep, and give way
+/// to another thread each time. That suits work that is split; for a small write, which is not,
+/// it was 33 changes of threads and a fifth of the CPU.
+pub(crate) struct WriteThreads(Arc<Semaphore>);
+
+impl WriteThreads {
+    pub(crate) fn new() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self(Arc::new(Semaphore::new(cores)))
+    }
+
+    /// Runs `work` and waits for it without blocking an async worker. Once it has begun it runs to
+    /// its end, also when nobody waits for it any more.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let core = Arc::clone(&self.0).acquire_owned().await;
+        let done = tokio::task::spawn_blocking(move || {
+            let _core = core;
+            work()
+        });
+        done.await.map_err(|_| failed())
+    }
+}
+
 fn failed() -> Error {
     Error::Unavailable("work on the CPU pool failed; the log has the cause".into())
 }
@@ -104,6 +134,31 @@ mod tests {
             futures::executor::block_on(ran).unwrap() != here
         };
         assert!(other.run(leaves).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_write_runs_to_its_end_and_its_panic_is_an_error() {
+        let threads = WriteThreads::new();
+        assert_eq!(threads.run(|| 1).await.unwrap(), 1);
+        assert!(threads.run(|| panic!("on purpose")).await.is_err());
+        let cores = threads.0.available_permits();
+        let (begun, has_begun) = oneshot::channel();
+        let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+        let (ended, has_ended) = oneshot::channel();
+        let mut waiting = Box::pin(threads.run(move || {
+            begun.send(()).unwrap();
+            may_go_on.recv().unwrap();
+            ended.send(()).unwrap();
+        }));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        has_begun.await.unwrap();
+        assert_eq!(threads.0.available_permits(), cores - 1);
+        drop(waiting);
+        go_on.send(()).unwrap();
+        has_ended.await.unwrap();
+        // Its core is given back when the thread is done with it.
+        let all = u32::try_from(cores).unwrap();
+        drop(threads.0.acquire_many(all).await.unwrap());
     }
 
     #[tokio::test]
