@@ -106,7 +106,8 @@ fn run_seed(seed: u64) {
                     held.clear();
                 }
                 for process in &pair {
-                    let dropping = store(process).drop_cells(window, week, metrics.clone());
+                    let store = store(process);
+                    let dropping = store.drop_cells(window, week, metrics.clone());
                     process.run(dropping).unwrap();
                 }
             }
