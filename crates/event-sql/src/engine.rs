@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
@@ -14,6 +13,7 @@ use icecore_events::{EventSource, Problem};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::answer::{self, Found};
+use crate::query_memory::{QueryMemory, QueryTime};
 use crate::request::{SqlAnswer, SqlRequest};
 use crate::source::{AbortOnDrop, Source};
 use crate::statement::{self, problem};
@@ -81,14 +81,13 @@ impl SqlEngine {
         let Some(runtime) = &self.runtime else {
             return Err(Problem::new(503, "sql.unavailable", "queries have ended"));
         };
+        let (time, _leave) = QueryTime::new(limits.time);
         let work = async move {
             let statement = statement::parse(&request.query)?;
-            let running = run(source, statement, &request, limits);
+            let context = context(limits, time.clone()).map_err(|error| problem(&error))?;
+            let running = run(&context, source, statement, &request, limits);
             let done = tokio::time::timeout(limits.time, running).await;
-            let found = done.unwrap_or_else(|_| {
-                let detail = format!("the query took longer than {} s", limits.time.as_secs());
-                Err(Problem::new(422, "sql.limit", detail))
-            })?;
+            let found = done.unwrap_or_else(|_| Err(time.problem()))?;
             answer::write(&request, &found)
         };
         let mut working = AbortOnDrop(runtime.spawn(work));
@@ -107,19 +106,19 @@ impl Drop for SqlEngine {
 }
 
 async fn run(
+    context: &SessionContext,
     source: Source,
     statement: datafusion::sql::parser::Statement,
     request: &SqlRequest,
     limits: SqlLimits,
 ) -> Result<Found, Problem> {
-    let context = context(limits).map_err(|error| problem(&error))?;
-    let registered = tables::register(&context, &source, request.allow_full_scan);
+    let registered = tables::register(context, &source, request.allow_full_scan);
     registered.map_err(|error| problem(&error))?;
-    let found = execute(&context, statement, request.limit, limits.memory_bytes).await;
+    let found = execute(context, statement, request.limit, limits.memory_bytes).await;
     found.map_err(|error| problem(&error))
 }
 
-fn context(limits: SqlLimits) -> datafusion::error::Result<SessionContext> {
+fn context(limits: SqlLimits, time: QueryTime) -> datafusion::error::Result<SessionContext> {
     let config = SessionConfig::new()
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
         .with_create_default_catalog_and_schema(false)
@@ -128,7 +127,7 @@ fn context(limits: SqlLimits) -> datafusion::error::Result<SessionContext> {
     // Nothing is written to disks of this machine.
     let no_disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(GreedyMemoryPool::new(limits.memory_bytes)))
+        .with_memory_pool(Arc::new(QueryMemory::new(limits.memory_bytes, time)))
         .with_disk_manager_builder(no_disk)
         .build_arc()?;
     let context = SessionContext::new_with_config_rt(config, runtime);

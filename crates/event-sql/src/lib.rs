@@ -17,6 +17,7 @@ mod event_batches;
 mod event_table;
 mod json_get;
 mod pushdown;
+mod query_memory;
 mod request;
 mod rollup_rows;
 mod rollup_table;

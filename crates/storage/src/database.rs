@@ -135,6 +135,8 @@ pub struct Gauges {
     pub delta_bytes: usize,
     /// Memory of the read cache, labels and index included.
     pub chunk_cache_bytes: usize,
+    /// The part of it that cells of events take.
+    pub event_cell_cache_bytes: usize,
     /// Oldest and newest hour in the head, as ms.
     pub head_start_ms: Option<i64>,
     pub head_end_ms: Option<i64>,
@@ -534,6 +536,7 @@ impl Database {
             journal_unreadable_epochs: journal.unreadable_epochs,
             oldest_epoch_age_s: (now_ms - oldest_ms) as f64 / 1e3,
             chunk_cache_bytes: self.buckets.cache().bytes(),
+            event_cell_cache_bytes: self.buckets.cache().event_cells.bytes(),
             metadata: head.metadata.read().len(),
             delta_series: totals.0,
             delta_bytes: totals.1,

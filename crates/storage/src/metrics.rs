@@ -60,6 +60,9 @@ pub struct Metrics {
     pub chunk_cache_hits: Counter,
     pub chunk_cache_misses: Counter,
     pub chunk_cache_evicted_bytes: Counter,
+    /// Cells of events that queries found in memory, and those that they read from the store.
+    pub event_cell_cache_hits: Counter,
+    pub event_cell_cache_misses: Counter,
 }
 
 /// What became of the jobs of one kind.

@@ -194,9 +194,9 @@ pub struct ReadOptions {
     pub exemplars_max: usize,
     /// Point gets that one selection has under way at once.
     pub concurrent_gets: usize,
-    /// Memory of decoded samples, labels and index records of what was read before. An hour of a
-    /// series takes about 0.6 KiB in it: the default holds 10 000 series for half a day, and grows
-    /// only as far as queries ask.
+    /// Memory of decoded samples, labels and index records of what was read before, and of cells of
+    /// events. An hour of a series takes about 0.6 KiB in it: the default holds 10 000 series for
+    /// half a day, and grows only as far as queries ask. A cell of a counter takes 45 bytes.
     pub chunk_cache_bytes: usize,
     /// Series per batch of a streamed answer.
     pub batch_series: usize,

@@ -24,6 +24,29 @@ async fn a_query_has_an_end() {
     assert!(began.elapsed() < Duration::from_secs(20));
 }
 
+/// The product that is collected for the last join comes from memory: nobody waits for anything
+/// while it is made, and there is memory for minutes of it.
+#[tokio::test]
+async fn time_is_looked_at_while_a_join_collects_its_left_side() {
+    let limits = SqlLimits {
+        time: Duration::from_millis(300),
+        memory_bytes: 1 << 40,
+        ..SqlLimits::default()
+    };
+    let query =
+        "SELECT count(*) FROM rollup_5s a, rollup_5s b, rollup_5s c, rollup_5s d, rollup_5s e
+                 WHERE a.count + b.count + c.count + d.count + e.count > 5";
+    let began = Instant::now();
+    let problem = answer(json!({ "q": query }), limits).await.unwrap_err();
+    assert_eq!((problem.status, problem.code), (422, "sql.limit"));
+    assert!(problem.detail.contains("took longer"), "{}", problem.detail);
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
 #[tokio::test]
 async fn memory_has_an_end() {
     let limits = SqlLimits {

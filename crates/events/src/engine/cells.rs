@@ -200,20 +200,27 @@ pub(crate) fn merge_scans(
         let last = stored.last().map(|cell| (cell.start_s, cell.dimensions));
         unflushed.retain(|key, _| Some(*key) <= last);
     }
-    for cell in stored {
-        let key = (cell.start_s, cell.dimensions);
-        match unflushed.get_mut(&key) {
-            Some(sum) => sum.merge(&cell.cell)?,
-            None => {
-                unflushed.insert(key, cell.cell);
-            }
-        }
+    if unflushed.is_empty() {
+        return Ok(stored);
     }
-    let cells = unflushed.into_iter().take(limit);
-    let cells = cells.map(|((start_s, dimensions), cell)| StoredCell {
+    let mut merged = Vec::with_capacity(limit.min(stored.len() + unflushed.len()));
+    let mut unflushed = unflushed.into_iter().peekable();
+    let placed = |((start_s, dimensions), cell)| StoredCell {
         start_s,
         dimensions,
         cell,
-    });
-    Ok(cells.collect())
+    };
+    for mut cell in stored {
+        let key = (cell.start_s, cell.dimensions);
+        while let Some(before) = unflushed.next_if(|(other, _)| *other < key) {
+            merged.push(placed(before));
+        }
+        if let Some((_, more)) = unflushed.next_if(|(other, _)| *other == key) {
+            cell.cell.merge(&more)?;
+        }
+        merged.push(cell);
+    }
+    merged.extend(unflushed.map(placed));
+    merged.truncate(limit);
+    Ok(merged)
 }

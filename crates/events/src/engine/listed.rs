@@ -3,6 +3,9 @@
 //! Holds always:
 //! - Only the numbers of entries are in memory. Their records, which may have payloads, are read a
 //!   few at a time, when somebody asks for them.
+//! - A number is given once, whatever becomes of its write. After a write of unknown outcome the
+//!   numbers of what it may have added and of what it may have removed are both listed, so that
+//!   nothing that is stored is forgotten; those without a record are left out of pages.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -65,9 +68,15 @@ impl Entries {
         self.numbers.is_empty()
     }
 
-    /// The changes that add entries and remove the oldest beyond a limit.
-    pub(super) fn add(&mut self, values: Vec<Vec<u8>>, limit: usize) -> Vec<CatalogChange> {
+    /// The changes that add entries and remove the oldest beyond a limit, and the numbers of what
+    /// they remove.
+    pub(super) fn add(
+        &mut self,
+        values: Vec<Vec<u8>>,
+        limit: usize,
+    ) -> (Vec<CatalogChange>, Vec<u64>) {
         let mut changes = Vec::new();
+        let mut removed = Vec::new();
         let surplus = values.len().saturating_sub(limit);
         for value in values.into_iter().skip(surplus) {
             self.last += 1;
@@ -80,9 +89,19 @@ impl Entries {
         while self.numbers.len() > limit {
             if let Some(oldest) = self.numbers.pop_front() {
                 changes.push(self.removed(oldest));
+                removed.push(oldest);
             }
         }
-        changes
+        (changes, removed)
+    }
+
+    /// Lists entries again whose removal may have failed.
+    pub(super) fn put_back(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            if let Err(at) = self.numbers.binary_search(number) {
+                self.numbers.insert(at, *number);
+            }
+        }
     }
 
     /// The change that removes an entry.

@@ -265,9 +265,7 @@ impl Engine {
         }
         let mut lists = self.lists.lock().await;
         let values = entries.iter().map(|new| new.entry.encode()).collect();
-        let limit = self.options.max_quarantine;
-        let changes = lists.quarantine.add(values, limit);
-        self.write_records(changes).await
+        self.add_to(&mut lists.quarantine, values).await
     }
 
     pub(super) async fn add_dead_letter(&self, mut letter: DeadLetter) -> Result<(), Problem> {
@@ -279,9 +277,16 @@ impl Engine {
             letter.detail = letter.reason.clone();
         }
         let values = vec![letter.encode()];
-        let limit = self.options.max_quarantine;
-        let changes = lists.dead_letters.add(values, limit);
-        self.write_records(changes).await
+        self.add_to(&mut lists.dead_letters, values).await
+    }
+
+    async fn add_to(&self, entries: &mut Entries, values: Vec<Vec<u8>>) -> Result<(), Problem> {
+        let (changes, removed) = entries.add(values, self.options.max_quarantine);
+        let written = self.write_records(changes).await;
+        if written.is_err() {
+            entries.put_back(&removed);
+        }
+        written
     }
 
     async fn write_records(&self, records: Vec<CatalogChange>) -> Result<(), Problem> {
@@ -372,8 +377,11 @@ impl Events {
             Ok(_) => {
                 let mut lists = self.engine.lists.lock().await;
                 let removed = lists.quarantine.remove(entry.number);
-                self.engine.write_records(vec![removed]).await?;
-                Ok(true)
+                let written = self.engine.write_records(vec![removed]).await;
+                if written.is_err() {
+                    lists.quarantine.put_back(&[entry.number]);
+                }
+                written.map(|()| true)
             }
             Err(problem) if problem.status >= 500 => Err(problem),
             Err(_) => Ok(false),

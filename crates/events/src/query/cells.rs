@@ -67,9 +67,18 @@ pub(crate) async fn each_cell(
 ) -> Result<(), Problem> {
     let mut pages = CellPages::new(source, metric, window, starts_s);
     while let Some(cells) = pages.next().await? {
-        groups.learn(source, metric, &cells).await?;
-        for cell in cells {
-            if let Some(group) = groups.of(&cell.dimensions) {
+        let mut cells = cells.into_iter();
+        while let Some(cell) = cells.next() {
+            let group = match groups.of(&cell.dimensions) {
+                Some(group) => group,
+                None => {
+                    let sets = cells.as_slice().iter().map(|cell| cell.dimensions);
+                    let sets = [cell.dimensions].into_iter().chain(sets);
+                    groups.learn(source, metric, sets).await?;
+                    groups.of(&cell.dimensions).flatten()
+                }
+            };
+            if let Some(group) = group {
                 each(group, cell.start_s, cell.cell)?;
             }
         }

@@ -6,7 +6,7 @@ use super::CellSource;
 use super::answer::{AnswerValues, Column, write_answer};
 use super::cells::Table;
 use super::groups::Groups;
-use super::json::{push, push_number};
+use super::json::{push_integer, push_number};
 use super::request::{Asked, MetricRequest};
 use crate::{MetricKind, Problem};
 
@@ -84,7 +84,7 @@ impl AnswerValues for CounterValues {
         if self.is_sum && column == 0 {
             push_number(out, total.sum);
         } else {
-            push(out, format_args!("{}", total.count));
+            push_integer(out, total.count);
         }
     }
 }

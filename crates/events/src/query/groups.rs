@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use icecore_model::event::{DimensionHash, StoredCell};
+use icecore_model::event::DimensionHash;
 use serde_json::Value;
 
 use super::CellSource;
@@ -163,12 +163,12 @@ impl Groups {
         &self.keys
     }
 
-    /// The group of a cell that [`Self::learn`] was given.
-    pub(crate) fn of(&self, dimensions: &DimensionHash) -> Option<usize> {
+    /// The group of a cell, if it is wanted. `None` for what [`Self::learn`] was not given.
+    pub(crate) fn of(&self, dimensions: &DimensionHash) -> Option<Option<usize>> {
         if self.grouping.paths.is_empty() {
-            return Some(0);
+            return Some(Some(0));
         }
-        self.by_hash.get(dimensions).copied().flatten()
+        self.by_hash.get(dimensions).copied()
     }
 
     /// Looks up the sets of dimension values that were not seen before.
@@ -176,15 +176,15 @@ impl Groups {
         &mut self,
         source: &dyn CellSource,
         metric: u32,
-        cells: &[StoredCell],
+        sets: impl Iterator<Item = DimensionHash>,
     ) -> Result<(), Problem> {
         if self.grouping.paths.is_empty() {
             return Ok(());
         }
         let mut new = Vec::new();
-        for cell in cells {
-            self.by_hash.entry(cell.dimensions).or_insert_with(|| {
-                new.push(cell.dimensions);
+        for set in sets {
+            self.by_hash.entry(set).or_insert_with(|| {
+                new.push(set);
                 None
             });
         }

@@ -16,10 +16,33 @@ pub(crate) fn push_number(out: &mut String, value: f64) {
     if !value.is_finite() {
         out.push_str("null");
     } else if value.fract() == 0.0 && value.abs() <= EXACT {
-        push(out, format_args!("{}", value as i64));
+        push_integer(out, value as i64);
     } else {
         out.push_str(zmij::Buffer::new().format_finite(value));
     }
+}
+
+/// A whole number. Answers have hundreds of thousands of them, most with one or two digits, and
+/// formatting machinery takes longer than their digits.
+pub(crate) fn push_integer(out: &mut String, value: i64) {
+    /// As many as the smallest number has, and its sign.
+    const DIGITS_MAX: usize = 20;
+    let mut text = [b'0'; DIGITS_MAX];
+    let mut left = value.unsigned_abs();
+    let mut at = DIGITS_MAX;
+    loop {
+        at -= 1;
+        text[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        at -= 1;
+        text[at] = b'-';
+    }
+    out.push_str(std::str::from_utf8(&text[at..]).expect("digits are ASCII"));
 }
 
 pub(crate) fn push_optional(out: &mut String, value: Option<f64>) {
@@ -48,6 +71,15 @@ pub(crate) fn push_list<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_numbers_are_written_as_they_are() {
+        for value in [0, 1, -1, 9, 10, -10, 12_345, i64::MAX, i64::MIN] {
+            let mut out = String::new();
+            push_integer(&mut out, value);
+            assert_eq!(out, value.to_string());
+        }
+    }
 
     #[test]
     fn numbers_are_as_short_as_can_be() {

@@ -248,7 +248,7 @@ pub static SETTINGS: &[Setting] = &[
     setting!("read.concurrent_gets", Integer, storage.read.concurrent_gets, "1" to "10000",
         "Concurrent reads of single records per selection: hides the latency of a remote store without flooding it."),
     setting!("read.chunk_cache_bytes", Size, storage.read.chunk_cache_bytes, "0" to "",
-        "Memory for decoded samples, labels and index records read before; least recently used ones are evicted first. An hour of a series takes about 0.6 KiB, so this is 10 000 series for half a day; only queries fill it."),
+        "Memory for decoded samples, labels, index records and cells of events read before; least recently used ones are evicted first. An hour of a series takes about 0.6 KiB, so this is 10 000 series for half a day; only queries fill it. A cell of a counter takes about 45 bytes."),
     setting!("read.batch_series", Integer, storage.read.batch_series, "1" to "",
         "Series per batch of a streamed answer: what a reader holds in memory at a time."),
     setting!("query.lookback_delta", Time, query.engine.lookback, "1ms" to "",

@@ -54,11 +54,12 @@ pub(crate) fn with_shards(
         shard
             .map_err(|cause| Problem::new(400, "config.invalid", format!("events.shards: {cause}")))
     };
-    let mut locations = settings.shards.clone();
-    locations.sort_unstable();
-    locations.dedup();
-    let shards: Result<Vec<_>, Problem> = locations.iter().map(open).collect();
-    AllEvents::new(events.clone(), shards?, settings.partial_answers)
+    let shards = settings.shards.iter().map(open);
+    let mut shards = shards.collect::<Result<Vec<_>, Problem>>()?;
+    // A shard has one name, however it is written: read twice, its events would count twice.
+    shards.sort_by(|a, b| a.name().cmp(b.name()));
+    shards.dedup_by(|a, b| a.name() == b.name());
+    AllEvents::new(events.clone(), shards, settings.partial_answers)
 }
 
 /// The tasks of events.

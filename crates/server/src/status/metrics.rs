@@ -131,6 +131,11 @@ fn state(text: &mut TextWriter, gauges: &Gauges) {
             gauges.chunk_cache_bytes as f64,
         ),
         (
+            "icecore_events_cell_cache_bytes",
+            "Memory of cells of events in the chunk cache, a part of icecore_chunk_cache_bytes.",
+            gauges.event_cell_cache_bytes as f64,
+        ),
+        (
             "icecore_head_sample_bytes",
             "Memory of samples in the head; head.flush_bytes and head.bytes_max bound it.",
             gauges.head_sample_bytes as f64,
@@ -310,6 +315,16 @@ fn reads(text: &mut TextWriter, database: &Database) {
             "icecore_chunk_cache_evicted_bytes_total",
             "Memory that the chunk cache gave up to stay within its limit.",
             &metrics.chunk_cache_evicted_bytes,
+        ),
+        (
+            "icecore_events_cell_cache_hits_total",
+            "Cells of events that queries found in memory.",
+            &metrics.event_cell_cache_hits,
+        ),
+        (
+            "icecore_events_cell_cache_misses_total",
+            "Cells of events that queries read from the store.",
+            &metrics.event_cell_cache_misses,
         ),
     ] {
         counter(text, name, help, count.get());

@@ -1,6 +1,7 @@
 //! Events over HTTP: what is taken, what is refused and how it is said, who may do what.
 
 mod faults;
+mod states;
 mod while_sealing;
 
 use std::io::Write as _;

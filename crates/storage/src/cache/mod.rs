@@ -5,13 +5,14 @@
 //!           all of one state of the bucket
 //! head hour ─► chunks by reference, with the name of the stream that they were decoded from
 //! head ─► labels by reference                 all label sets ─► each once
+//! events ─► cells, by metric, window and span of time
 //! ```
 //!
 //! Holds always:
 //! - The answer is the same with and without it. What it knows of a bucket is of one state of it: a
 //!   flush into the bucket retires that part before its first write, and nothing of the bucket is
 //!   kept until the flush has committed. A reader takes its snapshot and its parts of the cache
-//!   under one lock, so both are of the same state.
+//!   under one lock, so both are of the same state. Cells of events: see [`event_cells`].
 //! - All of it together stays within `read.chunk_cache_bytes`, apart from what is being read right
 //!   now.
 //! - Only reading fills it: a process that only receives samples holds nothing here.
@@ -19,11 +20,13 @@
 mod bucket;
 mod budget;
 mod chunk;
+mod event_cells;
 mod labels;
 mod packed;
 mod part;
 mod record;
 mod shelf;
+mod span_cells;
 mod times;
 
 use std::collections::BTreeMap;
@@ -35,9 +38,11 @@ use parking_lot::{Mutex, RwLock};
 
 pub(crate) use bucket::{BucketCache, ValueList, WindowRecords};
 pub(crate) use chunk::{Chunk, HeadChunk, Scratch, SideRecords};
+pub(crate) use event_cells::{CellChange, EventCells, KnownSpan, PinnedCells};
 pub(crate) use labels::{HeadLabels, LabelSets};
 pub(crate) use part::{OpenStamp, PartCopy, SideLists};
 pub(crate) use record::RecordValues;
+pub(crate) use span_cells::{CellPlace, CellSpan, SpanCells};
 pub(crate) use times::{ChunkTimes, Times, TimesIdentity};
 
 use budget::Budget;
@@ -54,6 +59,7 @@ pub(crate) struct ReadCache {
     head_hours: RwLock<BTreeMap<BucketStart, Arc<HeadHour>>>,
     pub(crate) head_labels: HeadLabels,
     pub(crate) label_sets: LabelSets,
+    pub(crate) event_cells: EventCells,
     /// Where the last sweep stopped.
     hand: Mutex<Hand>,
     metrics: Arc<Metrics>,
@@ -80,6 +86,7 @@ struct Hand {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Section {
     HeadLabels,
+    EventCells,
     HeadHour(BucketStart),
     Bucket(Bucket),
 }
@@ -92,6 +99,7 @@ impl ReadCache {
             head_hours: RwLock::default(),
             head_labels: HeadLabels::new(&budget),
             label_sets: LabelSets::new(&budget),
+            event_cells: EventCells::new(&budget),
             hand: Mutex::default(),
             budget,
             metrics,
@@ -240,10 +248,16 @@ impl ReadCache {
     }
 
     fn parts(&self) -> Vec<(Section, SectionRef<'_>)> {
-        let mut parts = vec![(
-            Section::HeadLabels,
-            SectionRef::HeadLabels(&self.head_labels),
-        )];
+        let mut parts = vec![
+            (
+                Section::HeadLabels,
+                SectionRef::HeadLabels(&self.head_labels),
+            ),
+            (
+                Section::EventCells,
+                SectionRef::EventCells(&self.event_cells),
+            ),
+        ];
         let hours = self.head_hours.read();
         parts.extend(hours.iter().map(|(hour, part)| {
             let part = SectionRef::HeadHour(Arc::clone(part));
@@ -263,6 +277,7 @@ impl ReadCache {
 
 enum SectionRef<'c> {
     HeadLabels(&'c HeadLabels),
+    EventCells(&'c EventCells),
     HeadHour(Arc<HeadHour>),
     Bucket(Arc<BucketCache>),
 }
@@ -272,6 +287,8 @@ impl SectionRef<'_> {
     fn sweep(&self, from: usize) -> Option<usize> {
         match self {
             Self::HeadLabels(labels) => labels.sets.sweep(from),
+            // It knows by itself where it stopped.
+            Self::EventCells(cells) => cells.sweep().then_some(0),
             Self::HeadHour(hour) => {
                 let next = hour.chunks.sweep(from);
                 hour.times.sweep();

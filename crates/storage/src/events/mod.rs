@@ -20,6 +20,7 @@
 
 mod access;
 mod blocks;
+mod cell_reads;
 mod files;
 mod shard;
 mod snapshot;
@@ -130,12 +131,13 @@ impl EventStore for DatabaseEvents {
         let parts = Arc::clone(&self.parts);
         let segment = key::event_cell_week_prefix(window, week);
         Box::pin(to_the_end(async move {
+            let cells = Some((window, week));
             let Some(metrics) = metrics else {
-                return weeks::drop_segment(&parts, segment).await;
+                return weeks::drop_segment(&parts, segment, cells).await;
             };
             let metrics = metrics.into_iter();
             let prefixes = metrics.map(|m| key::event_cell_metric_prefix(window, week, m));
-            weeks::delete(&parts, segment, prefixes.collect()).await
+            weeks::delete(&parts, segment, cells, prefixes.collect()).await
         }))
     }
 
@@ -143,7 +145,7 @@ impl EventStore for DatabaseEvents {
         let parts = Arc::clone(&self.parts);
         let segment = key::event_identity_week_prefix(week);
         Box::pin(to_the_end(async move {
-            weeks::drop_segment(&parts, segment).await
+            weeks::drop_segment(&parts, segment, None).await
         }))
     }
 

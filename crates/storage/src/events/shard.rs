@@ -1,7 +1,6 @@
 //! The shard of another instance: its database, followed, and its files.
 
 use std::ops::Range;
-use std::path::absolute;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +25,8 @@ pub(crate) struct OtherShard {
 impl OtherShard {
     /// Refuses the own database: its events would count twice.
     pub(crate) fn new(context: &Arc<Context>, location: &str, age_max: Duration) -> Result<Self> {
-        let parsed = StoreLocation::parse(location)?;
-        if parsed.is_memory() || is_same(&parsed, context.engine.location()) {
+        let parsed = StoreLocation::parse(location)?.canonical();
+        if parsed.is_memory() || parsed == context.engine.location().canonical() {
             return Err(Error::Invalid(
                 format!("{parsed} is no database of another instance").into(),
             ));
@@ -52,13 +51,6 @@ impl OtherShard {
         let retries_max = self.context.options.store.retries_max;
         let files = EventFiles::at(self.follower.store()?, retries_max);
         files.read(path, range).await
-    }
-}
-
-fn is_same(a: &StoreLocation, b: &StoreLocation) -> bool {
-    match (a.directory(), b.directory()) {
-        (Some(a), Some(b)) => absolute(a).ok() == absolute(b).ok(),
-        _ => a == b,
     }
 }
 

@@ -12,16 +12,18 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use icecore_model::event::{
-    Cell, CellKey, CellScan, EventSnapshot, EventWindow, FlushMark, IdentityKey, StoredCell, Week,
+    CellScan, EventSnapshot, EventWindow, FlushMark, IdentityKey, StoredCell, Week,
 };
 use icecore_model::{BoxFuture, CatalogRecord, StoreError};
-use icecore_records::{DecodeError, ParsedKey, event_cell, event_identity, key};
+use icecore_records::{DecodeError, ParsedKey, event_identity, key};
 
 use super::access::Reading;
+use super::cell_reads::{StoredCells, WeekRead, decode};
 use super::weeks::listed_weeks;
 use super::write::{stored_mark, stored_sealed};
 use super::{Parts, blocks};
 use crate::buckets::lease::Lease;
+use crate::cache::PinnedCells;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ingest::EVENT_RECORD_KINDS;
@@ -56,18 +58,23 @@ enum Source {
     Own {
         _lease: Lease,
         _reading: Reading,
+        cells: PinnedCells,
     },
-    /// Of another process.
+    /// Of another process. Which of its cells a step has changed is not known here, so that none
+    /// are kept.
     Followed(Arc<FollowedState>),
 }
 
 impl Snapshot {
     pub(super) async fn take(parts: &Parts) -> Result<Self> {
+        let (_reading, _lease) = (parts.access.read(), parts.buckets.lease_files());
+        let cache = parts.buckets.cache();
+        let (view, cells) = cache.pin_event_cells(|| parts.context.engine.snapshot())?;
         let source = Source::Own {
-            _reading: parts.access.read(),
-            _lease: parts.buckets.lease_files(),
+            _lease,
+            _reading,
+            cells,
         };
-        let view = parts.context.engine.snapshot()?;
         Self::of(&parts.context, view, source).await
     }
 
@@ -108,48 +115,41 @@ impl Snapshot {
             return Ok(Vec::new());
         }
         let weeks = self.weeks(scan.window, &starts_s);
-        let read = |week| self.read_week(&scan, week, starts_s.clone());
+        let kept = match &self.source {
+            Source::Own { cells, .. } => Some(cells),
+            Source::Followed(_) => None,
+        };
+        let read = |week| WeekRead::new(&self.view, kept, &scan, week).read(starts_s.clone());
         let mut reads = stream::iter(weeks.into_iter().map(read)).buffered(CONCURRENT_WEEKS);
         let mut found = Vec::new();
-        while found.len() < scan.limit
+        let mut count = 0;
+        while count < scan.limit
             && let Some(more) = reads.try_next().await?
         {
+            count += more.iter().map(StoredCells::len).sum::<usize>();
             found.extend(more);
         }
-        found.truncate(scan.limit);
+        drop(reads);
+        if let Some(kept) = kept {
+            kept.make_room();
+        }
+        self.count_reads(&found);
+        let limit = scan.limit.min(count);
+        let of = (scan.window, scan.metric);
+        let decoding = move || decode(of, &found, limit);
         let pool = &self.context.pool;
-        let decode = move || found.iter().map(stored_cell).collect();
-        pool.run_small(scan.limit <= FEW_CELLS, decode).await?
+        pool.run_small(limit <= FEW_CELLS, decoding).await?
     }
 
-    /// The records of a week that a scan asks for, as far as its limit goes.
-    async fn read_week(
-        &self,
-        scan: &CellScan,
-        week: Week,
-        starts_s: Range<i64>,
-    ) -> Result<Vec<(Bytes, Bytes)>> {
-        let Range { start, end } = key::event_cell_range(scan.window, week, scan.metric, starts_s);
-        let start = match after(scan)? {
-            Some(after) if after >= start => Bound::Excluded(after),
-            _ => Bound::Included(start),
-        };
-        let (Bound::Included(first) | Bound::Excluded(first)) = &start else {
-            return Ok(Vec::new());
-        };
-        if *first >= end {
-            return Ok(Vec::new());
+    fn count_reads(&self, found: &[StoredCells]) {
+        let metrics = &self.context.metrics;
+        for cells in found {
+            let counter = match cells.is_cached() {
+                true => &metrics.event_cell_cache_hits,
+                false => &metrics.event_cell_cache_misses,
+            };
+            counter.add(cells.len() as u64);
         }
-        let range = (start, Bound::Excluded(end));
-        let mut records = self.view.scan(range, ScanKind::Cached).await?;
-        let mut found = Vec::new();
-        let next = || Error::store("reading cells of events");
-        while found.len() < scan.limit
-            && let Some(record) = records.next().await.map_err(next())?
-        {
-            found.push((record.key, record.value));
-        }
-        Ok(found)
     }
 
     /// The weeks that may have cells of a range, oldest first.
@@ -206,37 +206,7 @@ impl Snapshot {
     }
 }
 
-/// The key of the cell behind which a scan goes on.
-fn after(scan: &CellScan) -> Result<Option<Bytes>> {
-    let Some((start_s, dimensions)) = scan.after else {
-        return Ok(None);
-    };
-    let after = key::event_cell(&CellKey {
-        window: scan.window,
-        metric: scan.metric,
-        start_s,
-        dimensions,
-    });
-    let none_there = || Error::Invalid("a scan goes on behind what is no cell".into());
-    after.map(Some).ok_or_else(none_there)
-}
-
-fn stored_cell((key, value): &(Bytes, Bytes)) -> Result<StoredCell> {
-    let unreadable = |cause| unreadable(key, cause);
-    let ParsedKey::EventCell(place) = ParsedKey::parse(key).map_err(unreadable)? else {
-        return Err(Error::Corrupt(
-            format!("{} is no key of a cell", hex::encode(key)).into(),
-        ));
-    };
-    let cell: Cell = event_cell::decode(value).map_err(unreadable)?;
-    Ok(StoredCell {
-        start_s: place.start_s,
-        dimensions: place.dimensions,
-        cell,
-    })
-}
-
-fn unreadable(key: &[u8], cause: DecodeError) -> Error {
+pub(super) fn unreadable(key: &[u8], cause: DecodeError) -> Error {
     let name = match ParsedKey::parse(key) {
         Ok(parsed) => parsed.to_string(),
         Err(_) => "a record".to_owned(),

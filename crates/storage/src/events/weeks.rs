@@ -10,11 +10,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use icecore_model::event::Week;
+use icecore_model::event::{EventWindow, Week};
 use slatedb::WriteBatch;
 use tracing::info;
 
 use super::Parts;
+use crate::cache::CellChange;
 use crate::error::{Error, Result};
 use crate::slate::read_view::{ScanKind, View};
 
@@ -28,30 +29,49 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 /// Records that are deleted with one write.
 const BATCH_RECORDS: usize = 4096;
 
-/// Drops all of a segment.
-pub(super) async fn drop_segment(parts: &Parts, segment: Bytes) -> Result<()> {
+/// Drops all of a segment; `cells` are those that it has.
+pub(super) async fn drop_segment(
+    parts: &Parts,
+    segment: Bytes,
+    cells: Option<(EventWindow, Week)>,
+) -> Result<()> {
     // Without compaction nobody here drops segments.
     if !parts.context.options.store.compaction {
-        return delete(parts, segment.clone(), vec![segment]).await;
+        return delete(parts, segment.clone(), cells, vec![segment]).await;
     }
     let _nobody_writes = parts.access.drop_segment(&segment).await;
+    let change = begin_change(parts, cells);
     if !parts.access.snapshots_end(SNAPSHOT_PATIENCE).await {
         info!("dropping a week of events that a snapshot of long ago may still read");
     }
     let engine = &parts.context.engine;
     let left = engine.drop_segments(&[segment], DRAIN_PATIENCE).await?;
-    if left.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Unavailable(
+    if !left.is_empty() {
+        return Err(Error::Unavailable(
             "the compactor has not dropped a week of events yet: try again".into(),
-        ))
+        ));
     }
+    if let Some(change) = change {
+        change.end();
+    }
+    Ok(())
+}
+
+/// Keeps what is dropped out of the cache. To be called by the one who may drop it.
+fn begin_change(parts: &Parts, cells: Option<(EventWindow, Week)>) -> Option<CellChange> {
+    let cache = parts.buckets.cache();
+    cells.map(|(window, week)| cache.begin_week_drop(window, week))
 }
 
 /// Deletes what lies in a segment under some prefixes, record by record.
-pub(super) async fn delete(parts: &Parts, segment: Bytes, prefixes: Vec<Bytes>) -> Result<()> {
+pub(super) async fn delete(
+    parts: &Parts,
+    segment: Bytes,
+    cells: Option<(EventWindow, Week)>,
+    prefixes: Vec<Bytes>,
+) -> Result<()> {
     let _nobody_writes = parts.access.drop_segment(&segment).await;
+    let change = begin_change(parts, cells);
     let _lease = parts.buckets.lease_files();
     let view = parts.context.engine.snapshot()?;
     let mut deletion = Deletion::default();
@@ -66,7 +86,11 @@ pub(super) async fn delete(parts: &Parts, segment: Bytes, prefixes: Vec<Bytes>) 
             }
         }
     }
-    deletion.write_durably(parts).await
+    deletion.write_durably(parts).await?;
+    if let Some(change) = change {
+        change.end();
+    }
+    Ok(())
 }
 
 #[derive(Default)]

@@ -19,6 +19,7 @@ use slatedb::WriteBatch;
 use tracing::{error, warn};
 
 use super::Parts;
+use crate::cache::CellSpan;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::ingest::EVENT_RECORD_KINDS;
@@ -58,12 +59,15 @@ async fn write_checked(parts: &Parts, batch: EventBatch) -> Result<()> {
         let _not_dropped = parts.access.write(encoded.segments).await;
         let _one_at_a_time = parts.writing.lock().await;
         check_marks(parts, flushed, sealed).await?;
+        let spans = encoded.spans.into_iter().collect();
+        let change = parts.buckets.cache().begin_cell_change(spans);
         let writing = || Error::store("writing events");
         let db = parts.context.engine.db();
         let handle = db.write(encoded.batch).await.map_err(writing())?;
         failpoint::pass("events.batch.written");
         db.flush().await.map_err(writing())?;
         handle.await_durable().await.map_err(writing())?;
+        change.end();
         failpoint::pass("events.batch.durable");
     }
     if let Some(sealed) = sealed {
@@ -148,6 +152,8 @@ struct EncodedBatch {
     bytes: usize,
     /// The segments that it writes to and that may be dropped.
     segments: BTreeSet<Bytes>,
+    /// The spans whose cells it changes.
+    spans: BTreeSet<CellSpan>,
 }
 
 impl EncodedBatch {
@@ -157,6 +163,7 @@ impl EncodedBatch {
             records: 0,
             bytes: 0,
             segments: BTreeSet::new(),
+            spans: BTreeSet::new(),
         };
         for (cell_key, cell) in &events.cells {
             let Some(key) = key::event_cell(cell_key) else {
@@ -168,6 +175,7 @@ impl EncodedBatch {
             let value = event_cell::encode(cell);
             encoded.note(&key, value.len())?;
             encoded.batch.merge(&key, &value);
+            encoded.spans.insert(CellSpan::of_cell(cell_key));
         }
         for (identity, seq) in &events.identities {
             let (key, value) = (key::event_identity(identity), event_identity::encode(*seq));

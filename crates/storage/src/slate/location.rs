@@ -6,7 +6,7 @@
 //!   refused without repeating it.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, Result};
 
@@ -86,6 +86,15 @@ impl StoreLocation {
         }
     }
 
+    /// The one spelling of the place: of a directory the path without links and detours, also of
+    /// one that is not there yet. Two locations of one place have equal ones.
+    pub(crate) fn canonical(&self) -> Self {
+        match self {
+            Self::Local(directory) => Self::Local(canonical(directory)),
+            other => other.clone(),
+        }
+    }
+
     /// Path of SlateDB's files below the directory or bucket. A level of its own leaves room for
     /// files that are not SlateDB's beside it.
     pub(crate) fn database_path(&self) -> String {
@@ -119,6 +128,25 @@ impl fmt::Display for StoreLocation {
             }
         }
     }
+}
+
+/// What is there of a path as the file system knows it, with the rest behind it.
+fn canonical(directory: &Path) -> PathBuf {
+    let mut found = PathBuf::new();
+    let whole = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    for part in whole.components() {
+        match part {
+            // Below what is not there, no link can lead elsewhere.
+            Component::ParentDir => {
+                found.pop();
+            }
+            part => found.push(part),
+        }
+        if let Ok(known) = found.canonicalize() {
+            found = known;
+        }
+    }
+    found
 }
 
 fn parse_file(rest: &str) -> Result<StoreLocation> {
@@ -166,10 +194,12 @@ fn parse_remote(service: RemoteService, rest: &str) -> Result<StoreLocation> {
             format!("`{scheme}://{rest}` names no bucket; write {scheme}://bucket/prefix").into(),
         ));
     }
+    let parts = prefix.split('/').filter(|part| !part.is_empty());
     Ok(StoreLocation::Remote {
         service,
         bucket: bucket.to_owned(),
-        prefix: prefix.trim_matches('/').to_owned(),
+        // As the object store reads it.
+        prefix: parts.collect::<Vec<_>>().join("/"),
     })
 }
 
@@ -213,8 +243,28 @@ mod tests {
         check("memory://", "memory://", "db");
         check("s3://bucket", "s3://bucket", "db");
         check("S3://bucket/a/b/", "s3://bucket/a/b", "a/b/db");
+        check("s3://bucket//a//b", "s3://bucket/a/b", "a/b/db");
         check("gs://bucket/x", "gs://bucket/x", "x/db");
         check("az://container/x", "az://container/x", "x/db");
+    }
+
+    #[test]
+    fn a_place_has_one_canonical_spelling() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        std::os::unix::fs::symlink(root.join("a"), root.join("link")).unwrap();
+        let canonical = |text: &str| StoreLocation::parse(text).unwrap().canonical();
+        let of = |path: &str| canonical(root.join(path).to_str().unwrap());
+        for path in ["a/b/", "a/./b", "link/b", "link/b/../b", "new/../a/b"] {
+            assert_eq!(of(path), of("a/b"), "{path}");
+        }
+        let url = format!("file://{}/link/b", root.display());
+        assert_eq!(canonical(&url), of("a/b"));
+        // Not there yet.
+        assert_eq!(of("link/c/d/../e"), of("a/c/e"));
+        assert_ne!(of("a/c"), of("a/b"));
+        assert_eq!(canonical("s3://bucket/a/"), canonical("s3://bucket//a"));
     }
 
     #[test]

@@ -39,6 +39,13 @@ pub(crate) struct Reader {
     clock: Arc<SteppedClock>,
 }
 
+/// How far a reader has come: a later position is never the same as an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReaderPosition {
+    manifest: u64,
+    seq: u64,
+}
+
 /// Opens a database that exists, without taking it from its writer.
 pub(crate) async fn open_reader(
     options: &StoreOptions,
@@ -90,9 +97,17 @@ pub(super) async fn open_pinned(
 
 impl Reader {
     /// Moves on to the latest state. Nobody may be reading: what is read before and after is of two
-    /// states. What cannot be had of the latest state leaves the one before; the log says so.
+    /// states. What cannot be had of the latest state leaves the one before, and nobody is told.
     pub(super) async fn step(&self) {
         self.clock.step().await;
+    }
+
+    pub(super) fn position(&self) -> ReaderPosition {
+        let status = self.reader.status();
+        ReaderPosition {
+            manifest: status.current_manifest.id(),
+            seq: status.durable_seq,
+        }
     }
 
     pub(crate) fn view(&self) -> View {

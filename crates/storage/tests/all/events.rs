@@ -2,6 +2,7 @@
 
 mod batches;
 mod blocks;
+mod cell_cache;
 mod files;
 mod model;
 mod shards;

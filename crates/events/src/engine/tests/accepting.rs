@@ -396,3 +396,50 @@ async fn payloads_of_the_quarantine_are_read_page_by_page() {
     let report = bench.events.replay_quarantine().await.unwrap();
     assert_eq!((report.stored, report.remaining), (150, 0));
 }
+
+/// What a write of unknown outcome may have added or removed is looked for, and nothing else is
+/// forgotten.
+#[tokio::test]
+async fn a_list_forgets_nothing_when_a_write_fails() {
+    for (fault, expected) in [
+        (Fault::Lost, vec![2, 1]),
+        (Fault::AppliedWithError, vec![3, 2]),
+    ] {
+        let options = EventOptions {
+            keep_payload: true,
+            max_quarantine: 2,
+            ..EventOptions::default()
+        };
+        let mut bench = Bench::with(options, DOCUMENTS).await;
+        let unknown = |number| of_type(number, "shop", "unknown");
+        bench.publish_all(&[unknown(1), unknown(2)]).await;
+        bench.store.fail(Operation::Write, fault.clone());
+        let body = Bytes::from(unknown(3).to_string());
+        assert_eq!(bench.events.publish(body).await.unwrap_err().status, 503);
+        let numbers = async |bench: &Bench| {
+            let listed = bench.events.quarantine(None, 100).await.unwrap().items;
+            listed.iter().map(|entry| entry.number).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(&bench).await, expected, "{fault:?}");
+        // No number is given twice, and what is too much goes with the next write.
+        bench.publish(&unknown(4)).await;
+        let listed = numbers(&bench).await;
+        assert_eq!(listed[0], 4);
+        assert!(listed.len() <= 2, "{listed:?}");
+        bench.crash(0).await;
+        assert_eq!(numbers(&bench).await, listed, "what is stored is listed");
+        // An entry stays until it is known that its record is gone.
+        let document = json!({
+            "apiVersion": "obsinity/v1",
+            "kind": "Event",
+            "metadata": { "service": "shop", "name": "unknown" },
+        });
+        bench.apply(&document.to_string()).await;
+        bench.store.fail(Operation::Write, Fault::Lost);
+        assert!(bench.events.replay_quarantine().await.is_err());
+        assert_eq!(numbers(&bench).await, listed);
+        let report = bench.events.replay_quarantine().await.unwrap();
+        assert_eq!((report.stored, report.remaining), (listed.len(), 0));
+        assert_eq!(numbers(&bench).await, []);
+    }
+}
