@@ -1,14 +1,17 @@
 // How long a graph takes, and what an hour of refreshes leaves in memory.
 //
-//   ICECORE_BIN=../target/release/icecore node scripts/measure.mjs
+//   ICECORE_BIN=../target/release/icecore node scripts/measure.mjs [--only graphs|memory]
 //
 // Graphs of 10, 100 and 1 000 series with 1 000 points each: from the click on Run until the frame after
-// the lines are drawn, and how much of it is the query (from its request to the last byte of its answer).
+// the lines are drawn, and how much of it is the query (from its request to the last byte of its answer). The
+// median of seven, with the least and the most.
 // Memory is what is left after a collection: at first, and after as many refreshes as an hour has at one
 // every five seconds, of a graph of 100 series.
+import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';
 import { ask, browserPath, startServer, until } from '../test/harness.mjs';
 
+const { values: chosen } = parseArgs({ options: { only: { type: 'string', default: '' } } });
 const points = 1000;
 const step = 15;
 const rounds = 7;
@@ -42,7 +45,7 @@ function clickAndWait() {
     await frame();
     const total = performance.now() - began;
     const asked = performance.getEntriesByType('resource').filter(({ name }) => name.includes('query_range')).at(-1);
-    return { total, query: asked.responseEnd - asked.startTime };
+    return { total, query: asked.responseEnd - asked.startTime, bytes: asked.decodedBodySize, sent: asked.encodedBodySize };
   })();
 }
 
@@ -61,9 +64,12 @@ async function graphs(browser, url, end) {
       runs.push(await page.evaluate(clickAndWait));
       await page.close();
     }
-    const total = median(runs.map((run) => run.total));
-    const beyond = median(runs.map((run) => run.total - run.query));
-    console.log(`${series} series × ${points} points: ${total.toFixed(0)} ms from the click to the graph, ${beyond.toFixed(0)} ms of them beyond the query`);
+    const all = (of) => {
+      const sorted = runs.map(of).toSorted((a, b) => a - b);
+      return `${median(sorted).toFixed(0)} ms (${sorted[0].toFixed(0)}–${sorted.at(-1).toFixed(0)})`;
+    };
+    const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(2)} MiB`;
+    console.log(`${series} series × ${points} points: ${all((run) => run.total)} from the click to the graph, ${all((run) => run.total - run.query)} of them beyond the query; ${mib(runs[0].bytes)}, ${mib(runs[0].sent)} as sent`);
   }
 }
 
@@ -102,8 +108,8 @@ const imported = await fetch(`${server.url}/api/v1/import`, { method: 'POST', bo
 if (!imported.ok) throw new Error(await imported.text());
 const browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox'] });
 try {
-  await graphs(browser, server.url, end);
-  await memory(browser, server.url);
+  if (chosen.only !== 'memory') await graphs(browser, server.url, end);
+  if (chosen.only !== 'graphs') await memory(browser, server.url);
 } finally {
   await browser.close();
   await server.remove();

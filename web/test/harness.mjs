@@ -14,6 +14,9 @@ import test from 'node:test';
 import { chromium } from 'playwright-core';
 import { serve } from '../scripts/serve.mjs';
 
+/** How long anything may take. Nothing waits for this long where all is well; a busy machine is not a fault. */
+const patience = 60_000;
+
 const binary = process.env.ICECORE_BIN;
 export const browserPath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
@@ -27,7 +30,7 @@ const missing = !binary
 
 /** A test with a server of its own: `run({server, ui, open})`. */
 export function browserTest(name, run, { prefix = '', webConfig = null } = {}) {
-  test(name, { skip: missing, timeout: 120_000 }, async (t) => {
+  test(name, { skip: missing, timeout: 5 * patience }, async (t) => {
     const server = await startServer(webConfig);
     t.after(() => server.remove());
     const isProxied = prefix !== '' || process.env.UI_DIST;
@@ -39,7 +42,7 @@ export function browserTest(name, run, { prefix = '', webConfig = null } = {}) {
     const problems = [];
     const open = async (hash = '', options = {}) => {
       const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...options });
-      page.setDefaultTimeout(20_000);
+      page.setDefaultTimeout(patience);
       page.on('pageerror', (error) => problems.push(String(error)));
       page.on('console', (message) => /Content Security Policy/.test(message.text()) && problems.push(message.text()));
       await page.goto(ui + hash);
@@ -76,6 +79,8 @@ export async function startServer(webConfig = null) {
   await start();
   return {
     url,
+    /** Of the process that runs now. */
+    pid: () => child.pid,
     start,
     stop,
     /** Sends samples in Prometheus' text format. */
@@ -104,17 +109,34 @@ function freePort() {
   });
 }
 
-export async function until(check, what, seconds = 30) {
-  const end = Date.now() + seconds * 1000;
+export async function until(check, what) {
+  const end = Date.now() + patience;
   for (;;) {
     try {
       if (await check()) return;
     } catch (error) {
       if (error instanceof assert.AssertionError) throw error;
     }
-    assert.ok(Date.now() < end, `not within ${seconds} s: ${what}`);
-    await new Promise((done) => setTimeout(done, 100));
+    assert.ok(Date.now() < end, `not within ${patience / 1000} s: ${what}`);
+    await new Promise((done) => setTimeout(done, 50));
   }
+}
+
+/** Goes to the search or editor of the page with `/`, which works as soon as the page listens. */
+export async function focusWithSlash(page, selector) {
+  const isFocused = () => page.evaluate((wanted) => document.activeElement?.matches(wanted) ?? false, selector);
+  await until(async () => {
+    if (!(await isFocused())) await page.keyboard.press('/');
+    return isFocused();
+  }, '/ goes to the search');
+}
+
+/** Does something that makes the panel ask the server, and waits until its answer is shown. */
+export async function answered(page, act) {
+  const response = page.waitForResponse((one) => /api\/v1\/query(_range)?$/.test(new URL(one.url()).pathname));
+  await act();
+  await (await response).finished();
+  await until(async () => (await page.getAttribute('.panel', 'aria-busy')) === 'false', 'the answer is shown');
 }
 
 /** Writes into the editor and runs it. */

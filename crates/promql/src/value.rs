@@ -129,6 +129,15 @@ impl MatrixSeries {
         }
     }
 
+    /// The floats of all steps, where a step has no other value. One that has none has the
+    /// staleness marker.
+    pub fn column(&self) -> Option<&[f64]> {
+        match &self.points {
+            Points::OnGrid(_, values) if !values.has_histograms() => Some(&values.floats),
+            Points::OnGrid(..) | Points::Samples { .. } => None,
+        }
+    }
+
     /// The float samples in time order.
     pub fn floats(&self) -> impl Iterator<Item = (i64, f64)> + '_ {
         let (grid, listed) = match &self.points {

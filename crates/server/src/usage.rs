@@ -92,12 +92,12 @@ impl QueryUsage {
             .collect()
     }
 
-    /// Every name that was asked for, in no order.
-    pub(crate) fn all(&self) -> Vec<(Box<str>, Usage)> {
+    /// What `read` makes of every name that was asked for, which are in no order. No query is
+    /// counted meanwhile.
+    pub(crate) fn read<R>(&self, read: impl FnOnce(Vec<(&str, Usage)>) -> R) -> R {
         let counts = self.counts.lock();
         let all = counts.by_name.iter();
-        all.map(|(name, entry)| (name.clone(), entry.usage))
-            .collect()
+        read(all.map(|(name, entry)| (&**name, entry.usage)).collect())
     }
 }
 
@@ -164,9 +164,11 @@ mod tests {
         for (now_ms, selector) in (1..).zip(selectors) {
             usage.count(&parse_selector(selector).unwrap(), now_ms);
         }
-        let mut all = usage.all();
-        all.sort_by(|a, b| a.0.cmp(&b.0));
-        all
+        usage.read(|mut all| {
+            all.sort_unstable_by_key(|(name, _)| *name);
+            let owned = all.into_iter().map(|(name, usage)| (name.into(), usage));
+            owned.collect()
+        })
     }
 
     fn used(queries: u64, last_ms: i64) -> Usage {

@@ -320,15 +320,17 @@ impl Database {
         read::bucket_figures(&self.reader, self.maintenance.under_way()).await
     }
 
-    /// What was said of metrics, in their order: each by the likeliest family that it may be of.
-    pub fn metric_metadata<'n>(
+    /// What `read` makes of what was said of metrics, in their order: each by the likeliest family
+    /// that it may be of.
+    pub fn metric_metadata<'n, R>(
         &self,
         names: impl Iterator<Item = &'n str>,
-    ) -> Vec<Option<Metadata>> {
+        read: impl Fn(&str, Option<&Metadata>) -> R,
+    ) -> Vec<R> {
         let known = self.ingest.head().metadata.read();
         let said = |name| families_of(name).find_map(|family| known.get(family));
         names
-            .map(|name| said(name).map(|known| known.metadata.clone()))
+            .map(|name| read(name, said(name).map(|known| &known.metadata)))
             .collect()
     }
 

@@ -80,9 +80,12 @@ export function encode(params: Params): URLSearchParams {
 
 /** An answer in Prometheus' envelope. */
 export async function call<T>(path: string, options: Options = {}): Promise<Answer<T>> {
-  const response = await send(path, options);
-  const body = await json<{ data?: T; warnings?: string[]; infos?: string[] }>(response);
-  return { data: body.data as T, warnings: body.warnings ?? [], infos: body.infos ?? [] };
+  return enveloped<T>(await send(path, options));
+}
+
+export async function enveloped<T>(response: Response): Promise<Answer<T>> {
+  const { data, warnings = [], infos = [] } = await json<{ data: T; warnings?: string[]; infos?: string[] }>(response);
+  return { data, warnings, infos };
 }
 
 /** `GET` in Prometheus' envelope, only the data. */
@@ -102,11 +105,16 @@ export async function text(path: string, options: Options = {}): Promise<string>
   return (await send(path, options)).text();
 }
 
-async function json<T>(response: Response): Promise<T> {
+function json<T>(response: Response): Promise<T> {
+  return whole(response, async () => (await response.json()) as T, 'is not JSON');
+}
+
+/** Reads the body of an answer, which may break off or be something else. */
+export async function whole<T>(response: Response, read: () => Promise<T>, problem: string): Promise<T> {
   try {
-    return (await response.json()) as T;
+    return await read();
   } catch (error) {
     if (isAbort(error)) throw error;
-    throw new ApiError('The answer ended early or is not JSON.', response.status, 'http');
+    throw new ApiError(`The answer ended early or ${problem}.`, response.status, 'http');
   }
 }

@@ -1,6 +1,7 @@
 // PromQL: queries, exemplars, and what the editor needs.
 import type { Labels } from '../format/labels';
-import { call, get, type Answer, type Params } from './client';
+import { call, enveloped, get, send, whole, type Answer, type Params } from './client';
+import { columnsType, decodeColumns, type ColumnMatrix } from './columns';
 
 /** `[bounds, lower, upper, count]`, all but the first as text. */
 export type Bucket = [number, string, string, string];
@@ -23,9 +24,15 @@ export interface Series {
   histograms?: [number, Histogram][];
 }
 
+export interface Matrix {
+  resultType: 'matrix';
+  result: Series[];
+}
+
 export type Result =
   | { resultType: 'vector'; result: Sample[] }
-  | { resultType: 'matrix'; result: Series[] }
+  | Matrix
+  | ColumnMatrix
   | { resultType: 'scalar' | 'string'; result: [number, string] };
 
 export interface Stats {
@@ -70,8 +77,14 @@ const ask = <T>(path: string, params: Params, signal?: AbortSignal): Promise<Ans
 export const queryAt = (query: string, time: number, how: Evaluation, limit: number, signal?: AbortSignal) =>
   ask<QueryData>('api/v1/query', { query, time, limit, stats: 'true', ...evaluation(how) }, signal);
 
-export const queryRange = (query: string, grid: Grid, how: Evaluation, extra: Params, signal?: AbortSignal) =>
-  ask<QueryData>('api/v1/query_range', { query, ...grid, stats: 'true', ...evaluation(how), ...extra }, signal);
+export async function queryRange(query: string, grid: Grid, how: Evaluation, extra: Params, signal?: AbortSignal): Promise<Answer<QueryData>> {
+  const params: Params = { query, ...grid, stats: 'true', ...evaluation(how), ...extra };
+  const headers = { Accept: `${columnsType}, application/json` };
+  const response = await send('api/v1/query_range', { method: 'POST', params, headers, signal });
+  // Native histograms come as JSON all the same.
+  if (response.headers.get('Content-Type') !== columnsType) return enveloped<QueryData>(response);
+  return whole(response, async () => decodeColumns(await response.arrayBuffer()), 'is not what it says');
+}
 
 export const queryExemplars = async (query: string, start: number, end: number, signal?: AbortSignal) =>
   (await ask<Exemplars[]>('api/v1/query_exemplars', { query, start, end }, signal)).data ?? [];

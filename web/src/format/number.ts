@@ -42,7 +42,9 @@ export function formatShort(n: number, digits = 3): string {
 export function formatExact(n: number): string {
   if (n === Infinity) return '+Inf';
   if (n === -Infinity) return '-Inf';
-  return String(n);
+  if (Object.is(n, -0)) return '-0';
+  // Go's exponents have two digits.
+  return String(n).replace(/(e[+-])(\d)$/, '$10$2');
 }
 
 export function formatPercent(part: number): string {

@@ -20,7 +20,8 @@ export interface Sorting {
   down: boolean;
 }
 
-const pageSize = 100;
+/** More than a screen has; laying out a table takes as long as everything else about a graph. */
+const pageSize = 50;
 
 /**
  * A table that scrolls in its own box, sorts by its headings, and puts only so many rows into the
@@ -76,7 +77,7 @@ export function Table<Row>(props: {
       {rows.length > shown && (
         <p class="table-more">
           {formatCount(shown)} of {formatCount(rows.length)} rows
-          <Button onClick={() => setShown(shown + 10 * pageSize)}>Show more</Button>
+          <Button onClick={() => setShown(shown + 20 * pageSize)}>Show more</Button>
         </p>
       )}
     </div>

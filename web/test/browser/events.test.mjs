@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { browserTest, until } from '../harness.mjs';
+import { browserTest, focusWithSlash, until } from '../harness.mjs';
 
 const hostile = '<img src=x onerror=alert(1)>';
 
@@ -109,7 +109,7 @@ browserTest('SQL', async ({ server, open }) => {
   await fill(server);
   const page = await open(at('tab=sql'));
   await page.waitForSelector('textarea');
-  await page.keyboard.press('/');
+  await focusWithSlash(page, 'textarea');
   await page.keyboard.insertText(`SELECT outcome, count(*) AS n, '${hostile}' AS "${hostile}" FROM events WHERE started_at > now() - INTERVAL '1 hour' GROUP BY 1 ORDER BY n`);
   await page.keyboard.press('Control+Enter');
   await page.waitForSelector('table, .box.error');

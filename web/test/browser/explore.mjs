@@ -1,6 +1,6 @@
 // Explore: the list of metrics, and one of them.
 import assert from 'node:assert/strict';
-import { browserTest, until } from '../harness.mjs';
+import { browserTest, focusWithSlash, until } from '../harness.mjs';
 
 const evil = '<img src=x onerror=alert(1)>';
 
@@ -20,7 +20,7 @@ browserTest('a metric is found, looked at, and queried', async ({ server, open }
   for (const path of ['/a', '/b', evil]) await server.send(samples('shop_requests_total', `path="${path}",job="shop"`, (i) => i * 60));
   const page = await open('#/explore');
   await rows(page, 'Metrics').first().waitFor();
-  await page.keyboard.press('/');
+  await focusWithSlash(page, 'input');
   await page.keyboard.type('shop_requests');
   await until(async () => page.url().includes('search=shop_requests') && (await rows(page, 'Metrics').count()) === 1, 'one metric is left');
   await page.keyboard.press('Enter');

@@ -1,6 +1,6 @@
 // Themes, narrow windows, path prefixes, and memory.
 import assert from 'node:assert/strict';
-import { browserTest, until } from '../harness.mjs';
+import { answered, browserTest, until } from '../harness.mjs';
 
 const brightness = (page) =>
   page.evaluate(() => {
@@ -13,7 +13,7 @@ browserTest('dark by the system, and by the switch', async ({ open }) => {
   await light.waitForSelector('.cm-content');
   assert.ok((await brightness(light)) > 200);
   await light.selectOption('select[aria-label="Theme"]', 'dark');
-  assert.ok((await brightness(light)) < 60);
+  await until(async () => (await brightness(light)) < 60, 'it is dark');
   await light.reload();
   await light.waitForSelector('.cm-content');
   assert.ok((await brightness(light)) < 60, 'the choice is kept');
@@ -23,17 +23,18 @@ browserTest('dark by the system, and by the switch', async ({ open }) => {
 });
 
 browserTest('at 400 px nothing sticks out', async ({ open }) => {
-  const page = await open('#/query?g0.expr=up&g0.tab=graph', { viewport: { width: 400, height: 800 } });
+  const page = await open('#/query?g0.expr=vector(1)&g0.tab=graph', { viewport: { width: 400, height: 800 } });
   await page.waitForSelector('.cm-content');
+  await page.waitForSelector('.legend td');
   const sideways = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  for (const tab of ['Graph', 'Table', 'Heatmap', 'Explain']) {
-    await page.click(`role=tab[name="${tab}"]`);
-    await page.waitForTimeout(300);
+  assert.ok((await sideways()) <= 0, 'the first page');
+  for (const tab of ['Table', 'Heatmap', 'Explain', 'Graph']) {
+    await answered(page, () => page.click(`role=tab[name="${tab}"]`));
     assert.ok((await sideways()) <= 0, tab);
   }
   assert.equal(await page.isVisible('nav'), false);
   await page.click('role=button[name="Menu"]');
-  assert.equal(await page.isVisible('nav'), true);
+  await page.waitForSelector('nav');
   assert.ok((await sideways()) <= 0, 'menu');
   await page.click('role=button[name="Menu"]');
   await page.click('role=button[name="Time range"]');
@@ -62,18 +63,14 @@ browserTest('a refresh leaves nothing behind', async ({ server, open }) => {
     return { nodes, jsEventListeners, usedSize };
   };
   const refresh = async (times) => {
-    for (let i = 0; i < times; i++) {
-      const answered = page.waitForResponse((answer) => answer.url().includes('query_range'));
-      await page.click('role=button[name="Run"]');
-      await answered;
-      await until(async () => (await page.getAttribute('.panel', 'aria-busy')) === 'false', 'the answer is shown');
-    }
+    for (let i = 0; i < times; i++) await answered(page, () => page.click('role=button[name="Run"]'));
   };
   await refresh(5);
   const before = await counts();
   await refresh(40);
-  const after = await counts();
-  assert.ok(after.nodes <= before.nodes * 1.1 + 50, `${before.nodes} nodes, then ${after.nodes}`);
-  assert.ok(after.jsEventListeners <= before.jsEventListeners * 1.1 + 20, `${before.jsEventListeners} listeners, then ${after.jsEventListeners}`);
-  assert.ok(after.usedSize <= before.usedSize * 1.3 + 2e6, `${before.usedSize} bytes, then ${after.usedSize}`);
+  // A collection may leave what the next one takes; what is held stays however often is collected.
+  await until(async () => {
+    const after = await counts();
+    return after.nodes <= before.nodes * 1.1 + 50 && after.jsEventListeners <= before.jsEventListeners * 1.1 + 20 && after.usedSize <= before.usedSize * 1.3 + 2e6;
+  }, `no more than ${JSON.stringify(before)}`);
 });

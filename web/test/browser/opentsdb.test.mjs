@@ -34,7 +34,7 @@ browserTest('a query is built, drawn and shared', async ({ server, open }) => {
   await page.keyboard.press('Control+Enter');
   await page.waitForSelector('.chart-legend li');
   assert.deepEqual(await page.locator('.chart-legend-name').allInnerTexts(), ['sys.cpu.user host=web01', 'sys.cpu.user host=web02']);
-  assert.ok(await isPainted(page));
+  await until(() => isPainted(page), 'the lines are drawn');
   assert.match(decodeURIComponent(page.url()), /m=sum:sys\.cpu\.user\{host=wildcard\(\*\)\}/);
   assert.match(await page.textContent('.opentsdb-words'), /m=sum:sys\.cpu\.user/);
 

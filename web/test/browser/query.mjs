@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { ask, browserTest, until } from '../harness.mjs';
+import { readFile } from 'node:fs/promises';
+import { answered, ask, browserTest, until } from '../harness.mjs';
 
 const minute = 60_000;
 
@@ -27,7 +28,7 @@ browserTest('first start, first sample, query, graph, link, reload', async ({ se
   await page.waitForSelector('.legend td');
   assert.match(await page.textContent('.legend'), /room="lab"/);
   assert.equal(await page.textContent('.legend tbody tr td:nth-child(2)'), '60');
-  assert.ok(await isPainted(page));
+  await until(() => isPainted(page), 'the graph is drawn');
 
   await page.click('role=tab[name="Table"]');
   await page.waitForSelector('td.pinned');
@@ -41,7 +42,7 @@ browserTest('first start, first sample, query, graph, link, reload', async ({ se
   await other.waitForSelector('.legend td');
   await other.reload();
   await other.waitForSelector('.legend td');
-  assert.ok(await isPainted(other));
+  await until(() => isPainted(other), 'the graph is drawn again');
 });
 
 browserTest('a wrong query is shown where it is wrong', async ({ open }) => {
@@ -84,10 +85,12 @@ browserTest('text of the server is only ever text', async ({ server, open }) => 
   assert.equal(await page.locator('main img').count(), 0);
 });
 
-/** Takes what is offered. For a moment after a list has opened, CodeMirror takes Enter for a new line. */
-async function accept(page) {
-  await page.waitForTimeout(300);
-  await page.keyboard.press('Enter');
+/** Takes what is offered first, once that is what it should be. */
+async function accept(page, offered) {
+  const first = page.locator('.cm-tooltip-autocomplete li').first();
+  await until(async () => (await first.textContent())?.startsWith(offered), `${offered} is offered`);
+  // With the pointer: for a moment after a list has opened, CodeMirror takes Enter for a new line.
+  await first.click();
 }
 
 browserTest('completion offers metrics, labels and values', async ({ server, open }) => {
@@ -96,15 +99,15 @@ browserTest('completion offers metrics, labels and values', async ({ server, ope
   await page.waitForSelector('.cm-content');
   await page.click('.cm-content');
   await page.keyboard.type('sum(many_1999');
-  await until(async () => (await page.locator('.cm-tooltip-autocomplete li').first().textContent()) === 'many_1999_total', 'the metric is offered');
-  await accept(page);
+  const text = () => page.locator('.cm-content').innerText();
+  await accept(page, 'many_1999_total');
+  await until(async () => (await text()) === 'sum(many_1999_total)', 'the metric is there');
   await page.keyboard.type('{zo');
-  await until(async () => (await page.locator('.cm-tooltip-autocomplete li').first().textContent())?.startsWith('zone'), 'the label is offered');
-  await accept(page);
+  await accept(page, 'zone');
+  await until(async () => (await text()) === 'sum(many_1999_total{zone})', 'the label is there');
   await page.keyboard.type('="z');
-  await until(async () => (await page.locator('.cm-tooltip-autocomplete li').first().textContent()) === 'z1', 'the value is offered');
-  await accept(page);
-  assert.equal(await page.locator('.cm-content').innerText(), 'sum(many_1999_total{zone="z1"})');
+  await accept(page, 'z1');
+  await until(async () => (await text()) === 'sum(many_1999_total{zone="z1"})', 'the value is there');
 });
 
 browserTest("zoom, Prometheus' links and keys", async ({ server, ui, open }) => {
@@ -127,7 +130,6 @@ browserTest("zoom, Prometheus' links and keys", async ({ server, ui, open }) => 
   await page.waitForSelector('td.pinned');
   assert.match(page.url(), /#\/query\?g0\.expr=vector/);
 
-  await page.locator('h1').first().click({ force: true }).catch(() => {});
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press('?');
   await page.waitForSelector('dialog[open]');
@@ -155,10 +157,12 @@ browserTest('a new query cancels the one that runs; so does the button', async (
   await ask(page, 'vector(2)');
   await page.waitForSelector('.legend td');
   assert.equal(await page.textContent('.legend tbody tr td:nth-child(2)'), '2');
+  await until(async () => canceled.length === 1, 'the first is canceled');
   assert.deepEqual(canceled, ['vector(1) # slow']);
   await ask(page, 'vector(3) # slow');
   await page.click('role=button[name="Cancel"]');
   await page.waitForSelector('role=button[name="Run"]');
+  await until(async () => canceled.length === 2, 'the button cancels');
   assert.deepEqual(canceled, ['vector(1) # slow', 'vector(3) # slow']);
 });
 
@@ -173,4 +177,51 @@ browserTest('panels have one time; removing one leaves the others alone', async 
   await page.goBack();
   await until(async () => (await values()) === '1 2 3', 'and back');
   assert.deepEqual(await page.locator('.cm-content').allTextContents(), ['vector(1)', 'vector(2)', 'vector(3)']);
+});
+
+browserTest('values come as columns, histograms as JSON; both are drawn and saved', async ({ server, open }) => {
+  const at = Date.now() - 5 * minute;
+  await server.send(`odd{i="1"} 1e-07 ${at}\nodd{i="2"} NaN ${at}\nodd{i="3"} 3 ${at - 10 * minute}\n`);
+  const page = await open();
+  const types = [];
+  page.on('response', (answer) => answer.url().includes('query_range') && types.push(answer.headers()['content-type']));
+  const end = new Date(Math.ceil(at / 1000) * 1000).toISOString().slice(0, 19).replace('T', ' ');
+  await page.goto(page.url().replace(/#.*$/, '') + `#/query?g0.expr=odd&g0.tab=graph&g0.range_input=1m&g0.step_input=1m&g0.end_input=${end}`);
+  await page.waitForSelector('.legend td');
+  assert.deepEqual(types, ['application/vnd.icecore.matrix']);
+  assert.deepEqual(await page.locator('.legend tbody tr td:nth-child(2)').allTextContents(), ['1e-7', '–']);
+  const saved = async (form) => {
+    await page.click('role=button[name="Download"]');
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click(`role=button[name="${form}"]`)]);
+    return readFile(await download.path(), 'utf8');
+  };
+  const [, ...rows] = (await saved('CSV')).trim().split('\r\n');
+  assert.deepEqual(rows.map((row) => row.replace(/^[^,]*/, '')), [',1e-07,NaN']);
+  const { resultType, result } = JSON.parse(await saved('JSON'));
+  assert.equal(resultType, 'matrix');
+  assert.deepEqual(result.map(({ values }) => values.map(([, value]) => value)), [['1e-07'], ['NaN']]);
+
+  const histogram = { count: '3', sum: '4', buckets: [[0, '1', '2', '3']] };
+  await page.route('**/api/v1/query_range', (route) => {
+    const start = Number(new URLSearchParams(route.request().postData()).get('start'));
+    const matrix = [{ metric: { i: '1' }, values: [[start, '7']] }, { metric: { i: '2' }, histograms: [[start, histogram]] }];
+    return route.fulfill({ json: { status: 'success', data: { resultType: 'matrix', result: matrix } } });
+  });
+  await answered(page, () => page.click('role=button[name="Run"]'));
+  await until(async () => (await page.locator('.legend tbody tr td:nth-child(2)').allTextContents()).join() === '7', 'floats are lines');
+  await answered(page, () => page.click('role=tab[name="Heatmap"]'));
+  await page.waitForSelector('role=img[name="Heatmap of 1 buckets"]');
+});
+
+browserTest('of a thousand lines a part of the names is in the page', async ({ server, open }) => {
+  await server.send(Array.from({ length: 1000 }, (_, i) => `thousand{i="${i}"} ${i}\n`).join(''));
+  const page = await open('#/query?g0.expr=thousand&g0.tab=graph&g0.range_input=5m');
+  await page.waitForSelector('text=50 of 1\u202f000 rows');
+  assert.equal(await page.locator('.legend tbody tr').count(), 50);
+  await page.fill('role=searchbox[name="Search series"]', 'i="777"');
+  await until(async () => (await page.locator('.legend tbody tr').count()) === 1, 'one is found');
+  await page.click('role=button[name="Only these"]');
+  await page.waitForSelector('role=button[name="Show all"]');
+  await page.click('role=button[name="Stacked"]');
+  await until(() => isPainted(page), 'areas are drawn');
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { browserTest, until } from '../harness.mjs';
+import { browserTest, focusWithSlash, until } from '../harness.mjs';
 
 const hostile = '<img src=x onerror=alert(1)>';
 
@@ -42,12 +42,11 @@ browserTest('failing ones come first, and thousands stay quick', async ({ open }
   await page.evaluate(() => (location.hash = '#/targets'));
   await page.waitForSelector('tbody tr');
   assert.match(await page.textContent('tbody tr:first-child'), /failing.*host4321.*connection refused/s);
-  const begin = Date.now();
-  await page.keyboard.press('/');
+  assert.ok((await page.locator('tbody tr').count()) <= 200, 'not all of them are in the page');
+  await focusWithSlash(page, '.search');
   await page.keyboard.insertText('host4999');
   await page.waitForSelector('text=1 of 5');
-  assert.ok(Date.now() - begin < 2000, `searching took ${Date.now() - begin} ms`);
-  assert.match(page.url(), /q=host4999/);
+  await until(async () => page.url().includes('q=host4999'), 'the link has the search');
   await page.fill('.search', '');
   await page.click('role=button[name=/Failing 1/]');
   await until(async () => (await page.locator('tbody tr').count()) === 1, 'only the failing one');

@@ -22,7 +22,7 @@ describe('numbers', () => {
   ])('%d is short %s', (n, text) => expect(formatShort(n)).toBe(text));
 
   test('values of PromQL survive', () => {
-    for (const text of ['+Inf', '-Inf', 'NaN', '0.1', '1e-9']) expect(formatExact(parseValue(text))).toBe(text);
+    for (const text of ['+Inf', '-Inf', 'NaN', '0.1', '-0', '1e-09', '1e+21', '1.5e-300']) expect(formatExact(parseValue(text))).toBe(text);
   });
 
   test('counts have groups', () => expect(formatCount(1234567)).toBe('1\u202f234\u202f567'));

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Bucket, Series } from '../../src/api/query';
-import { toHeatmap } from '../../src/pages/query/heatmap-bins';
+import { toHeatmap as ofAnswer } from '../../src/pages/query/heatmap-bins';
 
 const grid = { start: 0, end: 10, step: 10 };
+const toHeatmap = (result: Series[], of: typeof grid) => ofAnswer({ resultType: 'matrix', result }, of);
 
 describe('classic buckets', () => {
   const le = (bound: string, ...values: string[]): Series => ({ metric: { le: bound }, values: values.map((value, i) => [i * 10, value]) });
@@ -55,6 +56,12 @@ describe('native buckets', () => {
     expect(map.cells.reduce((sum, row) => sum + row[0]!, 0)).toBeCloseTo(500);
     expect(map.edges.at(-1)).toBe(500);
   });
+});
+
+test('columns are classic buckets', () => {
+  const le = (bound: string, ...values: number[]) => ({ metric: { le: bound }, values: Float64Array.from(values) });
+  const map = ofAnswer({ resultType: 'columns', start: 0, step: 10, count: 2, result: [le('1', 3, NaN), le('+Inf', 10, 20)] }, grid)!;
+  expect(map.cells).toEqual([[3, 0], [7, 20]]);
 });
 
 test('without buckets there is none', () => expect(toHeatmap([{ metric: { a: 'b' }, values: [[0, '1']] }], grid)).toBeNull());

@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import type { Sample, Series } from '../../src/api/query';
+import { decodeColumns, isAbsent, type ColumnMatrix } from '../../src/api/columns';
+import type { Matrix, Sample, Series } from '../../src/api/query';
 import type { Labels } from '../../src/format/labels';
 import { heatColor, seriesColor } from '../../src/format/colors';
-import { toCsv } from '../../src/pages/query/csv';
+import { toCsv, toJson } from '../../src/pages/query/csv';
 import { autoStep, gridOf, stepOf } from '../../src/pages/query/grid';
 import { added, searchHistory } from '../../src/pages/query/history';
 import { commonLabels, differingLabels, shortName } from '../../src/pages/query/naming';
 import { placeOf, withoutPlace } from '../../src/pages/query/position';
-import { isolated, nearest, positive, stack, timesOf, toLines } from '../../src/pages/query/series';
+import { extent, nearest, stack, summary, timesOf, toLines } from '../../src/pages/query/series';
 import { yRange } from '../../src/pages/query/y-range';
 
 const grid = { start: 100, end: 130, step: 10 };
@@ -58,36 +59,100 @@ describe('names of series', () => {
 });
 
 describe('lines', () => {
-  const matrix: Series[] = [
-    { metric: { a: '1' }, values: [[100, '1'], [120, 'NaN'], [130, '+Inf']] },
-    { metric: { a: '2' }, values: [[110, '2'], [120, '3']] },
-    { metric: { a: '3' }, histograms: [[100, { count: '1', sum: '1' }]] },
-  ];
+  const matrix: Matrix = {
+    resultType: 'matrix',
+    result: [
+      { metric: { a: '1' }, values: [[90, '7'], [100, '1'], [120, 'NaN'], [130, '+Inf'], [140, '7']] },
+      { metric: { a: '2' }, values: [[110, '2'], [120, '3']] },
+      { metric: { a: '3' }, histograms: [[100, { count: '1', sum: '1' }]] },
+    ],
+  };
+  const column = (...values: number[]) => Float64Array.from(values);
 
   test('have a value or a gap at every time', () => {
     const { lines, histograms } = toLines(matrix, grid);
-    expect(lines.map(({ values }) => values)).toEqual([
-      [1, null, null, null],
-      [null, 2, 3, null],
+    expect(lines.map(({ values }) => [...values])).toEqual([
+      [1, NaN, NaN, Infinity],
+      [NaN, 2, 3, NaN],
     ]);
     expect(histograms).toBe(1);
   });
 
   test('stand on each other, hidden ones take no room', () => {
-    const columns = [[1, 1], [10, null], [100, 100]];
-    expect(stack(columns, () => true)).toEqual([[1, 1], [11, 1], [111, 101]]);
-    expect(stack(columns, (i) => i !== 1)[2]).toEqual([101, 101]);
+    const columns = [column(1, 1), column(10, NaN), column(100, 100)];
+    expect(stack(columns, () => true)).toEqual([column(1, 1), column(11, 1), column(111, 101)]);
+    expect(stack(columns, (i) => i !== 1)[2]).toEqual(column(101, 101));
   });
 
-  test('on a logarithmic axis are positive', () => expect(positive([1, 0, -1, null])).toEqual([1, null, null, null]));
+  test('what the axis shows of one', () => {
+    const odd = column(NaN, -3, 0, 5, Infinity, -Infinity);
+    expect(extent(odd, false)).toEqual([-3, 5]);
+    expect(extent(odd, true)).toEqual([5, 5]);
+    expect(extent(column(-1, 0), true)).toBeNull();
+    expect(extent(column(NaN), false)).toBeNull();
+  });
 
-  test('points without neighbors', () => expect(isolated([1, null, 2, 3, null, 4], 0, 5)).toEqual([0, 5]));
+  test('their values in short', () => {
+    expect(summary(column(NaN, 1, 3, Infinity))).toEqual({ last: 3, min: 1, mean: 2, max: 3 });
+    expect(summary(column(NaN)).last).toBeNaN();
+  });
 
   test('the nearest one', () => {
-    const columns = [[1], [5], [null]];
+    const columns = [column(1), column(5), column(NaN)];
     expect(nearest(columns, 0, 4, () => true, (v) => v)).toBe(1);
     expect(nearest(columns, 0, 4, (i) => i !== 1, (v) => v)).toBe(0);
     expect(nearest(columns, 0, 4, () => false, (v) => v)).toBe(-1);
+  });
+});
+
+describe('columns', () => {
+  const absent = [2, 0x7ff0_0000];
+  const bits = (value: number) => [...new Uint32Array(Float64Array.of(value).buffer)];
+
+  /** Two series over three steps from 100 s on, 10 s apart. */
+  function body(json: string, words = [bits(1.5), absent, bits(NaN), absent, absent, bits(-0)]): ArrayBuffer {
+    const text = new TextEncoder().encode(json);
+    const head = new DataView(new ArrayBuffer(32));
+    new Uint8Array(head.buffer).set(new TextEncoder().encode('ICEMTRX1'));
+    head.setBigInt64(8, 100_000n, true);
+    head.setBigInt64(16, 10_000n, true);
+    head.setUint32(24, 3, true);
+    head.setUint32(28, 2, true);
+    const all = [new Uint8Array(head.buffer), new Uint8Array(Uint32Array.from(words.flat()).buffer), text];
+    return Uint8Array.from(all.flatMap((part) => [...part])).buffer;
+  }
+  const json = '{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"a":"1"}},{"metric":{"a":"2"}}],"explain":"p"},"warnings":["w"]}';
+
+  test('are read where they lie', () => {
+    const bytes = body(json);
+    const { data, warnings, infos } = decodeColumns(bytes);
+    const matrix = data as ColumnMatrix;
+    expect([warnings, infos, data.explain]).toEqual([['w'], [], 'p']);
+    expect(timesOf(matrix)).toEqual([100, 110, 120]);
+    expect(matrix.result.map(({ metric }) => metric)).toEqual([{ a: '1' }, { a: '2' }]);
+    expect(matrix.result.every(({ values }) => values.buffer === bytes)).toBe(true);
+    const [first] = toLines(matrix, grid).lines;
+    expect([...first!.values]).toEqual([1.5, NaN, NaN]);
+    expect([0, 1, 2].map((i) => isAbsent(first!.values, i))).toEqual([false, true, false]);
+  });
+
+  test('become the files that JSON becomes', () => {
+    const data = decodeColumns(body(json)).data as ColumnMatrix;
+    expect(toCsv(data)).toBe('time,"{a=""1""}","{a=""2""}"\r\n1970-01-01T00:01:40.000Z,1.5,\r\n1970-01-01T00:02:00.000Z,NaN,-0\r\n');
+    expect(JSON.parse(toJson(data))).toEqual({
+      resultType: 'matrix',
+      result: [
+        { metric: { a: '1' }, values: [[100, '1.5'], [120, 'NaN']] },
+        { metric: { a: '2' }, values: [[120, '-0']] },
+      ],
+    });
+  });
+
+  test('that are cut off are no answer', () => {
+    expect(() => decodeColumns(new ArrayBuffer(8))).toThrow('not an answer');
+    expect(() => decodeColumns(new ArrayBuffer(64))).toThrow('not an answer');
+    expect(() => decodeColumns(body(json).slice(0, 60))).toThrow('end early');
+    expect(() => decodeColumns(body(json).slice(0, 90))).toThrow();
   });
 });
 

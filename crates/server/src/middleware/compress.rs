@@ -1,7 +1,7 @@
 //! Compressed answers, for clients that say they understand them.
 //!
 //! ```text
-//! answer ─┬─ small or not text ─────────────────────────► as it is
+//! answer ─┬─ small, or of a form that does not shrink ───► as it is
 //!         ├─ of some kilobytes ─► compressed at once ────► with its length
 //!         └─ larger, or streamed ─► piece by piece on blocking threads ─► streamed
 //! ```
@@ -18,6 +18,7 @@ use bytes::Bytes;
 use flate2::write::GzEncoder;
 use futures::stream;
 use http_body_util::BodyExt as _;
+use icecore_wire::prometheus::query_columns::COLUMNS_TYPE;
 
 /// Shorter answers fit into one packet anyway.
 const PLAIN_BYTES_MAX: u64 = 1 << 10;
@@ -236,12 +237,17 @@ fn may_shrink(response: &Response) -> bool {
     let headers = response.headers();
     let content_type = headers.get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|v| v.to_str().ok()).unwrap_or("");
-    let is_text = ["application/json", "application/x-ndjson", "text/"];
-    let is_text = is_text
+    let shrinks = [
+        "application/json",
+        "application/x-ndjson",
+        "text/",
+        COLUMNS_TYPE,
+    ];
+    let shrinks = shrinks
         .iter()
         .any(|prefix| content_type.starts_with(prefix));
     let length = response.body().size_hint().exact();
-    is_text
+    shrinks
         && response.status() != StatusCode::NO_CONTENT
         && !headers.contains_key(header::CONTENT_ENCODING)
         && length.is_none_or(|length| length > PLAIN_BYTES_MAX)

@@ -32,6 +32,11 @@ impl Route {
         EVENT_PATHS.iter().any(begins)
     }
 
+    /// Whether it is what others ask to know if this process lives.
+    pub(crate) fn is_health_check(&self) -> bool {
+        self.role == Role::Open && self.path.starts_with("/-/")
+    }
+
     /// Whether it takes documents of the registry of events.
     pub(crate) fn is_of_configuration(&self) -> bool {
         self.path.starts_with("/api/admin/config") && self.methods == ["POST"]

@@ -1,4 +1,5 @@
-//! The answer to a query on its way to the client: JSON, a long one in pieces.
+//! The answer to a query on its way to the client: JSON, or columns for those who ask for them; a
+//! long one in pieces.
 //!
 //! ```text
 //! short: write, where it was computed ─► body ─► client
@@ -10,17 +11,20 @@
 //! - An answer that fits into one piece has a length; a longer one ends with its last piece, and
 //!   breaks off where that cannot be made.
 
+mod columns;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::stream;
 use icecore_promql::{
     Answer, FloatHistogram, MatrixSeries, QueryTime, QueryValue, SampleValue, Stats, VectorSample,
 };
+use icecore_wire::prometheus::query_columns::{COLUMNS_TYPE, ColumnGrid, prefers_columns};
 use icecore_wire::prometheus::query_json::{
     Bucket, HistogramPoint, QueryEnd, QueryStats, ResultType, TimeTexts, write_matrix_series,
     write_query_end, write_query_start, write_scalar, write_text, write_vector_float,
@@ -31,6 +35,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use crate::middleware::error::ApiError;
 use crate::middleware::params::Params;
 use crate::queries::QueryError;
+use columns::{grid_of, write_all_labels, write_columns};
+
+const JSON_TYPE: &str = "application/json";
 
 /// Bytes that make a piece. Large enough that handing it over costs nothing beside writing it.
 const PIECE_BYTES: usize = 128 << 10;
@@ -54,6 +61,8 @@ pub(crate) struct AnswerOptions {
     pub(crate) explain: bool,
     /// Whether the query counts as a use of the metrics that it names.
     pub(crate) counts: bool,
+    /// Whether the client takes columns where the result has that form.
+    pub(crate) columns: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +81,16 @@ impl AnswerOptions {
             }),
             explain: params.first("explain") == Some("true"),
             counts: params.first("count_usage") != Some("false"),
+            columns: false,
+        }
+    }
+
+    /// The same in the form that the headers of the request ask for.
+    pub(crate) fn in_form(self, headers: &HeaderMap) -> Self {
+        let accept = headers.get_all(header::ACCEPT).iter();
+        Self {
+            columns: prefers_columns(accept.filter_map(|value| value.to_str().ok())),
+            ..self
         }
     }
 }
@@ -82,6 +101,8 @@ pub(crate) struct QueryAnswer {
     pub(crate) explain: Option<String>,
     pub(crate) time: QueryTime,
     pub(crate) stats: Option<StatsDetail>,
+    /// Whether the client takes columns.
+    pub(crate) columns: bool,
     /// How long the query waited for its turn.
     pub(crate) queued: Duration,
 }
@@ -104,15 +125,31 @@ impl QueryAnswer {
             let mut out = Vec::new();
             // No client is waited for, so none can be gone.
             let _ = self.write(&mut out, &mut |_| Ok(()));
-            return Ok(response(out));
+            return Ok(response(self.content_type(), out));
         }
         let (head, answered) = oneshot::channel();
         tokio::task::spawn_blocking(move || {
+            let outgoing = AnswerSender::of_type(self.content_type(), head);
             // A client that has gone away needs no more.
-            let _ = self.send(AnswerSender::new(head));
+            let _ = self.send(outgoing);
             drop(slot);
         });
         Ok(answered.await.map_err(|_| QueryError::Panicked)?)
+    }
+
+    fn content_type(&self) -> &'static str {
+        match self.grid() {
+            Some(_) => COLUMNS_TYPE,
+            None => JSON_TYPE,
+        }
+    }
+
+    /// The steps of the columns, if that is the form of the answer.
+    fn grid(&self) -> Option<ColumnGrid> {
+        match &self.answer.value {
+            QueryValue::Matrix(series) if self.columns => grid_of(series, self.time),
+            _ => None,
+        }
     }
 
     fn is_short(&self) -> bool {
@@ -140,11 +177,16 @@ impl QueryAnswer {
     }
 
     fn write(&mut self, out: &mut Vec<u8>, flow: &mut Flow<'_>) -> Result<(), ClientGone> {
+        let grid = self.grid();
+        if let (Some(grid), QueryValue::Matrix(series)) = (grid, &self.answer.value) {
+            write_columns(out, series, grid, flow)?;
+        }
         write_query_start(out, result_type(&self.answer.value));
         match &self.answer.value {
             QueryValue::Scalar { time_ms, value } => write_scalar(out, *time_ms, *value),
             QueryValue::Text { time_ms, text } => write_text(out, *time_ms, text),
             QueryValue::Vector(samples) => write_vector(out, samples, flow)?,
+            QueryValue::Matrix(series) if grid.is_some() => write_all_labels(out, series, flow)?,
             QueryValue::Matrix(series) => write_matrix(out, series, self.time, flow)?,
         }
         shorten(&mut self.answer.warnings, "warning");
@@ -289,6 +331,7 @@ fn shorten(notes: &mut Vec<String>, kind: &str) {
 /// The sending half of a streamed answer: first a head, with which the handler answers, then
 /// chunks.
 pub(crate) struct AnswerSender {
+    content_type: &'static str,
     /// Until it is sent.
     head: Option<oneshot::Sender<Response>>,
     body: Option<mpsc::Sender<Chunk>>,
@@ -301,8 +344,14 @@ enum Chunk {
 }
 
 impl AnswerSender {
+    /// For an answer in JSON.
     pub(crate) fn new(head: oneshot::Sender<Response>) -> Self {
+        Self::of_type(JSON_TYPE, head)
+    }
+
+    fn of_type(content_type: &'static str, head: oneshot::Sender<Response>) -> Self {
         Self {
+            content_type,
             head: Some(head),
             body: None,
         }
@@ -320,7 +369,8 @@ impl AnswerSender {
 
     pub(crate) fn finish(mut self, out: Vec<u8>) -> Result<(), ClientGone> {
         if let Some(head) = self.head.take() {
-            return head.send(response(out)).map_err(|_| ClientGone);
+            let whole = response(self.content_type, out);
+            return head.send(whole).map_err(|_| ClientGone);
         }
         self.send(Chunk::Bytes(out.into()))?;
         self.send(Chunk::End)
@@ -338,7 +388,8 @@ impl AnswerSender {
         let (sender, pieces) = mpsc::channel(PIECES_AHEAD);
         let head = self.head.take().ok_or(ClientGone)?;
         let body = Body::from_stream(stream::try_unfold(pieces, next_piece));
-        head.send(response(body)).map_err(|_| ClientGone)?;
+        let begun = response(self.content_type, body);
+        head.send(begun).map_err(|_| ClientGone)?;
         Ok(self.body.insert(sender))
     }
 }
@@ -355,8 +406,8 @@ async fn next_piece(
     }
 }
 
-fn response(body: impl Into<Body>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], body.into()).into_response()
+fn response(content_type: &'static str, body: impl Into<Body>) -> Response {
+    ([(header::CONTENT_TYPE, content_type)], body.into()).into_response()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `/api/v1/query` and `/api/v1/query_range`: PromQL.
 //!
 //! ```text
-//! parameters ─► Request ─► slot ─► query pool: execute, write ─► JSON ─► client
+//! parameters ─► Request ─► slot ─► query pool: execute, write ─► JSON or columns ─► client
 //! ```
 //!
 //! Holds always:
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use icecore_promql::{QueryTime, Request};
 use icecore_wire::prometheus::{parse_duration_ms, parse_query_time_ms};
@@ -45,15 +46,20 @@ pub(crate) async fn instant(
 
 pub(crate) async fn range(
     State(app): State<Arc<App>>,
+    headers: HeaderMap,
     params: Params,
 ) -> Result<Response, ApiError> {
     let timer = app.queries.metrics.begin(QueryKind::Range);
+    let shown = AnswerOptions::from_params(&params).in_form(&headers);
     let answered = match range_request(&params) {
-        Ok(request) => run(&app, request, AnswerOptions::from_params(&params)).await,
+        Ok(request) => run(&app, request, shown).await,
         Err(error) => Err(error),
     };
     timer.ended(answered.as_ref().err().map(ApiError::type_name));
-    answered
+    let mut response = answered?;
+    let accept = HeaderValue::from_static("Accept");
+    response.headers_mut().append(header::VARY, accept);
+    Ok(response)
 }
 
 fn instant_request(params: &Params, now_ms: i64) -> Result<Request, ApiError> {
@@ -158,6 +164,7 @@ async fn run(
             explain,
             time: request.time,
             stats: shown.stats,
+            columns: shown.columns,
             queued,
         };
         answer.respond(slot).await

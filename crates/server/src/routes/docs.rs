@@ -67,7 +67,7 @@ fn body(route: &Route) -> &'static str {
 
 fn under_way(route: &Route) -> String {
     match (route.role, &route.time) {
-        (Role::Open, _) => "–".into(),
+        _ if route.is_health_check() => "–".into(),
         _ if route.path.starts_with("/api/v1/import/opentsdb") => IMPORTS_MAX.to_string(),
         (Role::Write, TimeLimit::None) => IMPORTS_MAX.to_string(),
         (Role::Write, _) => "`server.concurrent_writes_max`".into(),

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use icecore_access::PeerCertificate;
 use serde_json::json;
@@ -29,7 +30,13 @@ pub(crate) async fn status(
         "roles": roles,
         "schemes": identity.schemes,
     });
-    Ok(small_success(|out| {
+    let mut response = small_success(|out| {
         out.extend_from_slice(data.to_string().as_bytes());
-    }))
+    });
+    // It is about whoever asks: nobody else may be told, nor the same one after a login.
+    let private = HeaderValue::from_static("no-store");
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, private);
+    Ok(response)
 }

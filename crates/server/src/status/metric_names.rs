@@ -92,10 +92,10 @@ pub(crate) async fn metric_names(
             events.keys().filter(|it| search.matches(it)),
             None,
         );
-        let described = |metrics: &[Metric]| describe(&database, &events, metrics);
         if let Some(wanted) = metric_type {
-            let types = described(&metrics).into_iter();
-            let mut types = types.map(|it| it.unwrap_or_default().metric_type);
+            let type_of = |said: Option<&Metadata>| said.map(|it| it.metric_type);
+            let types = describe(&database, &events, &metrics, type_of).into_iter();
+            let mut types = types.map(Option::unwrap_or_default);
             metrics.retain(|_| types.next() == Some(wanted));
         }
         if never_queried || matches!(sort, SortKey::Queries | SortKey::LastQueried) {
@@ -107,7 +107,7 @@ pub(crate) async fn metric_names(
         let total = metrics.len();
         let mut metrics = page.cut(metrics, |a, b| compare(sort, page.is_descending, a, b));
         count_usage(&usage, &mut metrics);
-        let described = described(&metrics);
+        let described = describe(&database, &events, &metrics, |said| said.cloned());
         let items: Vec<Value> = metrics.iter().zip(&described).map(metric_json).collect();
         let data = json!({"total": total, "items": items});
         out.extend_from_slice(data.to_string().as_bytes());
@@ -125,19 +125,21 @@ pub(crate) async fn query_usage(
     let slot = app.limits.read_slot().await?;
     let usage = Arc::clone(&app.usage);
     success(slot, Vec::new(), move |out| {
-        let all = usage.all();
-        let total = all.len();
-        let items = page.cut(all, |(a, used), (b, other)| {
-            let by_count = (used.queries, used.last_ms).cmp(&(other.queries, other.last_ms));
-            directed(by_count, page.is_descending).then_with(|| a.cmp(b))
-        });
-        let items = items.into_iter().map(|(name, usage)| {
-            json!({"name": name, "queries": usage.queries, "lastQueried": seconds(usage.last_ms)})
+        let (total, items) = usage.read(|all| {
+            let total = all.len();
+            let items = page.cut(all, |(a, used), (b, other)| {
+                let by_count = (used.queries, used.last_ms).cmp(&(other.queries, other.last_ms));
+                directed(by_count, page.is_descending).then_with(|| a.cmp(b))
+            });
+            let items = items.into_iter().map(|(name, usage)| {
+                json!({"name": name, "queries": usage.queries, "lastQueried": seconds(usage.last_ms)})
+            });
+            (total, items.collect::<Vec<_>>())
         });
         let data = json!({
             "since": usage.since_ms() / 1000,
             "total": total,
-            "items": items.collect::<Vec<_>>(),
+            "items": items,
         });
         out.extend_from_slice(data.to_string().as_bytes());
     })
@@ -244,18 +246,16 @@ fn directed(ordering: Ordering, is_descending: bool) -> Ordering {
     }
 }
 
-/// What is said of each metric; what was sent counts more than what is known of events.
-fn describe(
+/// What `read` makes of what is said of each metric; what was sent counts more than what is known
+/// of events.
+fn describe<R>(
     database: &Database,
     events: &HashMap<String, Metadata>,
     metrics: &[Metric],
-) -> Vec<Option<Metadata>> {
+    read: impl Fn(Option<&Metadata>) -> R,
+) -> Vec<R> {
     let names = metrics.iter().map(|metric| metric.name.as_str());
-    let sent = database.metric_metadata(names).into_iter();
-    let of_events = metrics.iter().map(|metric| events.get(&metric.name));
-    sent.zip(of_events)
-        .map(|(sent, of_events)| sent.or_else(|| of_events.cloned()))
-        .collect()
+    database.metric_metadata(names, |name, sent| read(sent.or_else(|| events.get(name))))
 }
 
 fn metric_json((metric, metadata): (&Metric, &Option<Metadata>)) -> Value {

@@ -167,7 +167,9 @@ async fn a_page_can_ask_for_a_credential_in_its_own_way() {
             "roles": roles,
             "schemes": schemes,
         });
-        assert_eq!(ask(credential).await.data(), expected, "{credential:?}");
+        let answer = ask(credential).await;
+        assert_eq!(answer.data(), expected, "{credential:?}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
     }
     for wrong in [
         &*basic("reader", "verySecret"),

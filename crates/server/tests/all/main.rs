@@ -26,6 +26,7 @@ mod opentsdb_rolled;
 mod otlp;
 mod payload;
 mod query;
+mod query_columns;
 mod query_limits;
 mod reading;
 mod refusals;

@@ -84,6 +84,16 @@ impl SeriesList {
         self.labels.of(places.start.min(end)..end)
     }
 
+    /// Every pair with the number of series that have it, in no order.
+    pub(crate) fn count_pairs(&self) -> Vec<((&str, &str), u64)> {
+        self.labels.count_pairs()
+    }
+
+    /// The metrics of series that have a label, each with the number of these, in no order.
+    pub(crate) fn count_metrics_with(&self, label: &str) -> Vec<(&str, u64)> {
+        self.labels.count_metrics_with(label)
+    }
+
     /// All of them, made.
     pub fn into_labels(self) -> Vec<Labels> {
         drop(self.held);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use icecore_model::{Labels, METRIC_NAME};
+use icecore_model::METRIC_NAME;
 
 use super::labels::{LabelQuery, series};
 use crate::error::Result;
@@ -112,17 +112,22 @@ pub(crate) async fn cardinality(
 ) -> Result<Cardinality> {
     let found = series(reader, query).await?;
     let count = move || {
-        let found = found.into_labels();
-        let mut pairs: HashMap<(&str, &str), u64> = HashMap::new();
-        for pair in found.iter().flat_map(Labels::iter) {
-            *pairs.entry(pair).or_default() += 1;
-        }
+        let pairs = found.count_pairs();
         let mut counts = Counts::default();
-        for ((name, value), series) in pairs {
-            counts.add(name, value, series);
+        for ((name, value), series) in &pairs {
+            counts.add(name, value, *series);
         }
         let focus = ranking.focus_label.as_deref();
-        let focus = focus.map(|label| focus_of(&found, label, ranking.limit));
+        let focus = focus.map(|label| FocusCounts {
+            series_by_value: ranked(
+                pairs
+                    .iter()
+                    .filter(|((name, _), _)| *name == label)
+                    .map(|((_, value), series)| (*value, *series)),
+                ranking.limit,
+            ),
+            series_by_metric: ranked(found.count_metrics_with(label).into_iter(), ranking.limit),
+        });
         Cardinality {
             focus,
             ..counts.rank(found.len() as u64, ranking.limit)
@@ -131,26 +136,11 @@ pub(crate) async fn cardinality(
     reader.context.pool.run(count).await
 }
 
-fn focus_of(found: &[Labels], label: &str, limit: usize) -> FocusCounts {
-    let mut by_value: HashMap<&str, u64> = HashMap::new();
-    let mut by_metric: HashMap<&str, u64> = HashMap::new();
-    for labels in found {
-        if let Some(value) = labels.get(label) {
-            *by_value.entry(value).or_default() += 1;
-            *by_metric.entry(labels.metric_name()).or_default() += 1;
-        }
-    }
-    let ranked = |counts: HashMap<&str, u64>| {
-        let counts = counts.into_iter();
-        top(
-            counts.map(|(name, value)| named(name, value)).collect(),
-            limit,
-        )
-    };
-    FocusCounts {
-        series_by_value: ranked(by_value),
-        series_by_metric: ranked(by_metric),
-    }
+fn ranked<'n>(counts: impl Iterator<Item = (&'n str, u64)>, limit: usize) -> Vec<NamedCount> {
+    top(
+        counts.map(|(name, value)| named(name, value)).collect(),
+        limit,
+    )
 }
 
 fn named(name: &str, value: u64) -> NamedCount {

@@ -13,6 +13,7 @@ pub(crate) mod message;
 pub(crate) mod number;
 pub mod params;
 pub mod protobuf;
+pub mod query_columns;
 pub mod query_json;
 pub mod remote_read;
 pub mod remote_write_v1;

@@ -2,7 +2,7 @@ import type { Result } from '../../api/query';
 import { Button } from '../../ui/button';
 import { Icon } from '../../ui/icons';
 import { Popover } from '../../ui/popover';
-import { toCsv } from './csv';
+import { toCsv, toJson } from './csv';
 
 /** The answer as a file. It is made when it is asked for. */
 export function Download({ data }: { data: Result }) {
@@ -27,7 +27,7 @@ export function Download({ data }: { data: Result }) {
           <Button
             kind="plain"
             onClick={() => {
-              save(JSON.stringify({ resultType: data.resultType, result: data.result }), 'query.json', 'application/json');
+              save(toJson(data), 'query.json', 'application/json');
               close();
             }}
           >

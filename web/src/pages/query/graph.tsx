@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Exemplars, Grid, Series } from '../../api/query';
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Exemplars, Grid } from '../../api/query';
 import { seriesName } from '../../format/labels';
 import { parseValue } from '../../format/number';
 import { dark } from '../../state/theme';
@@ -10,21 +10,21 @@ import { ExemplarTable } from './exemplars';
 import { GraphPlot, type Hover, type Point } from './graph-plot';
 import { Legend } from './legend';
 import type { Zooming } from './plot';
-import { toLines } from './series';
+import { toLines, type Ranged } from './series';
 import { Tooltip } from './tooltip';
 
 const exemplarsMax = 500;
 
 interface Props extends Zooming {
-  matrix: Series[];
+  data: Ranged;
   grid: Grid;
   stacked: boolean;
   log: boolean;
   exemplars: readonly Exemplars[];
 }
 
-export function Graph({ matrix, grid, stacked, log, exemplars, onZoom, onZoomOut }: Props) {
-  const lines = useMemo(() => toLines(matrix, grid), [matrix, grid]);
+export function Graph({ data, grid, stacked, log, exemplars, onZoom, onZoomOut }: Props) {
+  const lines = useMemo(() => toLines(data, grid), [data, grid]);
   const names = useMemo(() => lines.lines.map(({ labels }) => seriesName(labels)), [lines]);
   const points = useMemo(() => exemplarPoints(exemplars), [exemplars]);
   // By name, so that a refresh does not bring back what was hidden.
@@ -32,14 +32,15 @@ export function Graph({ matrix, grid, stacked, log, exemplars, onZoom, onZoomOut
   const hover = useMemo(() => signal<Hover | null>(null), []);
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<GraphPlot | null>(null);
-  const shown = (i: number) => !hidden.has(names[i] ?? '');
+  const shown = useCallback((i: number) => !hidden.has(names[i] ?? ''), [hidden, names]);
 
-  // A plot is built anew when its lines are other ones; else it only gets new values.
-  const identity = names.join('\n');
+  // A plot is built anew when it looks different; else it only gets other lines. Before the browser paints: a page
+  // without its lines would be laid out and painted for nobody.
   const zooming = useRef<Zooming>({ onZoom, onZoomOut });
   zooming.current = { onZoom, onZoomOut };
-  useEffect(() => {
-    if (!host.current || names.length === 0) return;
+  const isEmpty = names.length === 0;
+  useLayoutEffect(() => {
+    if (!host.current || isEmpty) return;
     const style = { stacked, log, dark: dark.value, zone: zone.value };
     const forward: Zooming = { onZoom: (start, end) => zooming.current.onZoom(start, end), onZoomOut: () => zooming.current.onZoomOut() };
     const onHover = (next: Hover | null) => {
@@ -53,12 +54,11 @@ export function Graph({ matrix, grid, stacked, log, exemplars, onZoom, onZoomOut
       plot.current?.destroy();
       plot.current = null;
     };
-  }, [identity, stacked, log, dark.value, zone.value]);
-  useEffect(() => plot.current?.setLines(lines), [lines]);
-  useEffect(() => plot.current?.setShown(shown), [hidden]);
-  useEffect(() => plot.current?.setExemplars(points), [points]);
+  }, [isEmpty, stacked, log, dark.value, zone.value]);
+  useLayoutEffect(() => plot.current?.setLines(lines, shown), [lines, shown]);
+  useLayoutEffect(() => plot.current?.setExemplars(points), [points]);
 
-  if (names.length === 0) {
+  if (isEmpty) {
     return lines.histograms > 0 ? (
       <Empty title="These are native histograms.">The heatmap shows them; histogram_quantile and histogram_avg make lines of them.</Empty>
     ) : (

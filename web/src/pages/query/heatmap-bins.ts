@@ -1,7 +1,7 @@
 // Buckets over time as a grid of cells, from classic histograms (`le`) and from native ones.
 import type { Grid, Series } from '../../api/query';
 import { parseValue } from '../../format/number';
-import { timesOf } from './series';
+import { toLines, type Lines, type Ranged } from './series';
 
 export interface Heatmap {
   times: number[];
@@ -15,25 +15,23 @@ export interface Heatmap {
 const rowsMax = 120;
 
 /** Null where the series have no buckets. */
-export function toHeatmap(matrix: readonly Series[], grid: Grid): Heatmap | null {
-  const times = timesOf(grid);
+export function toHeatmap(data: Ranged, grid: Grid): Heatmap | null {
+  const lines = toLines(data, grid);
   const at = (time: number) => Math.round((time - grid.start) / grid.step);
-  return native(matrix, times, at) ?? classic(matrix, times, at);
+  return (data.resultType === 'matrix' ? native(data.result, lines.times, at) : null) ?? classic(lines);
 }
 
-function classic(matrix: readonly Series[], times: number[], at: (time: number) => number): Heatmap | null {
+function classic({ times, lines }: Lines): Heatmap | null {
   // Series of the same bucket, of several instances for example, are added up.
   const byBound = new Map<number, number[]>();
-  for (const { metric, values } of matrix) {
-    const bound = metric['le'] === undefined ? NaN : parseValue(metric['le']);
-    if (Number.isNaN(bound) || !values) continue;
+  for (const { labels, values } of lines) {
+    const bound = labels['le'] === undefined ? NaN : parseValue(labels['le']);
+    if (Number.isNaN(bound)) continue;
     const sums = byBound.get(bound) ?? new Array<number>(times.length).fill(NaN);
     byBound.set(bound, sums);
-    for (const [time, text] of values) {
-      const i = at(time);
-      const value = parseValue(text);
-      if (i >= 0 && i < times.length && Number.isFinite(value)) sums[i] = (Number.isNaN(sums[i]) ? 0 : sums[i]!) + value;
-    }
+    values.forEach((value, i) => {
+      if (Number.isFinite(value)) sums[i] = (Number.isNaN(sums[i]) ? 0 : sums[i]!) + value;
+    });
   }
   if (byBound.size === 0) return null;
   const bounds = [...byBound.keys()].sort((a, b) => a - b);

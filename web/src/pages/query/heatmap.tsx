@@ -1,6 +1,6 @@
 import { signal, type Signal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import type { Grid, Series } from '../../api/query';
+import type { Grid } from '../../api/query';
 import { formatExact, formatShort } from '../../format/number';
 import { formatTime } from '../../format/time';
 import { dark } from '../../state/theme';
@@ -10,10 +10,11 @@ import { heatColor } from '../../format/colors';
 import { toHeatmap, type Heatmap } from './heatmap-bins';
 import { HeatmapPlot, type Cell } from './heatmap-plot';
 import type { Zooming } from './plot';
+import type { Ranged } from './series';
 import { placed } from './tooltip-place';
 
-export function HeatmapView({ matrix, grid, onZoom, onZoomOut }: { matrix: Series[]; grid: Grid } & Zooming) {
-  const map = useMemo(() => toHeatmap(matrix, grid), [matrix, grid]);
+export function HeatmapView({ data, grid, onZoom, onZoomOut }: { data: Ranged; grid: Grid } & Zooming) {
+  const map = useMemo(() => toHeatmap(data, grid), [data, grid]);
   const hover = useMemo(() => signal<Cell | null>(null), []);
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<HeatmapPlot | null>(null);
@@ -36,8 +37,8 @@ export function HeatmapView({ matrix, grid, onZoom, onZoomOut }: { matrix: Serie
 
   if (!map) {
     return (
-      <Empty title={matrix.length === 0 ? 'No data in this range.' : 'A heatmap needs buckets.'}>
-        {matrix.length > 0 && (
+      <Empty title={data.result.length === 0 ? 'No data in this range.' : 'A heatmap needs buckets.'}>
+        {data.result.length > 0 && (
           <p>
             Native histograms have them, and series with the label <code>le</code>: <code>sum by (le) (rate(…_bucket[5m]))</code>
           </p>

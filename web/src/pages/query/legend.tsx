@@ -12,10 +12,12 @@ import type { Hover } from './graph-plot';
 import { commonLabels, shortName } from './naming';
 import { summary, type Lines, type Summary } from './series';
 
-interface Row extends Summary {
+interface Row {
   line: number;
   name: string;
   full: string;
+  /** Made when a row is shown, or all are sorted: of a thousand rows a few are. */
+  summary: () => Summary;
 }
 
 interface Props {
@@ -34,7 +36,7 @@ export function Legend({ lines, names, hidden, onHidden, hover, onHighlight }: P
   const [text, setText] = useState('');
   const rows = useMemo(() => {
     const common = commonLabels(lines.lines.map(({ labels }) => labels));
-    return lines.lines.map(({ labels, values }, line): Row => ({ line, name: shortName(labels, common), full: names[line] ?? '', ...summary(values) }));
+    return lines.lines.map(({ labels, values }, line): Row => ({ line, name: shortName(labels, common), full: names[line] ?? '', summary: once(() => summary(values)) }));
   }, [lines]);
   const found = useMemo(() => rows.filter(({ full }) => matches(full, text.trim())), [rows, text]);
   const toggle = (name: string) => {
@@ -76,10 +78,10 @@ export function Legend({ lines, names, hidden, onHidden, hover, onHighlight }: P
           </span>
         ),
       },
-      { id: 'now', title: 'Value', number: true, sort: ({ last }) => last, cell: (row) => <ValueNow row={row} lines={lines} hover={hover} /> },
-      { id: 'min', title: 'Min', number: true, class: 'when-wide', sort: ({ min }) => min, cell: ({ min }) => formatShort(min, 4) },
-      { id: 'mean', title: 'Mean', number: true, class: 'when-wide', sort: ({ mean }) => mean, cell: ({ mean }) => formatShort(mean, 4) },
-      { id: 'max', title: 'Max', number: true, sort: ({ max }) => max, cell: ({ max }) => formatShort(max, 4) },
+      { id: 'now', title: 'Value', number: true, sort: (row) => row.summary().last, cell: (row) => <ValueNow row={row} lines={lines} hover={hover} /> },
+      { id: 'min', title: 'Min', number: true, class: 'when-wide', sort: (row) => row.summary().min, cell: (row) => formatShort(row.summary().min, 4) },
+      { id: 'mean', title: 'Mean', number: true, class: 'when-wide', sort: (row) => row.summary().mean, cell: (row) => formatShort(row.summary().mean, 4) },
+      { id: 'max', title: 'Max', number: true, sort: (row) => row.summary().max, cell: (row) => formatShort(row.summary().max, 4) },
     ],
     [lines, hidden, names, dark.value],
   );
@@ -111,6 +113,11 @@ export function Legend({ lines, names, hidden, onHidden, hover, onHighlight }: P
 /** The value under the crosshair, else the last one. A component of its own, so that only it follows the pointer. */
 function ValueNow({ row, lines, hover }: { row: Row; lines: Lines; hover: Signal<Hover | null> }) {
   const at = hover.value?.at;
-  const value = at === undefined ? row.last : lines.lines[row.line]?.values[at];
-  return <>{value === null || value === undefined || Number.isNaN(value) ? '–' : formatShort(value, 4)}</>;
+  const value = at === undefined ? row.summary().last : (lines.lines[row.line]?.values[at] ?? NaN);
+  return <>{Number.isFinite(value) ? formatShort(value, 4) : '–'}</>;
+}
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
 }

@@ -183,8 +183,8 @@ function View({ panel, run, onZoom, onZoomOut }: Props & { run: Run }) {
   if (run.tab !== panel.tab) return <Spinner text="Running" />;
   if (panel.tab === 'explain') return <Explain data={data} took={run.took} />;
   if (panel.tab === 'table') return <ResultTable data={data} />;
-  if (data.resultType !== 'matrix') return null;
-  const common = { matrix: data.result, grid: run.grid, onZoom, onZoomOut };
+  if (data.resultType !== 'matrix' && data.resultType !== 'columns') return null;
+  const common = { data, grid: run.grid, onZoom, onZoomOut };
   if (panel.tab === 'heatmap') return <HeatmapView {...common} />;
   return <Graph {...common} stacked={panel.stacked} log={panel.log} exemplars={run.exemplars} />;
 }

@@ -1,9 +1,14 @@
 // A matrix as the columns that the graph draws.
-import type { Grid, Series } from '../../api/query';
+import type { ColumnMatrix } from '../../api/columns';
+import type { Grid, Matrix } from '../../api/query';
 import type { Labels } from '../../format/labels';
 import { parseValue } from '../../format/number';
 
-export type Column = (number | null)[];
+/** A value for each time. What is not finite is a gap. */
+export type Column = Float64Array;
+
+/** The two forms of an answer over a range. */
+export type Ranged = Matrix | ColumnMatrix;
 
 export interface Line {
   labels: Labels;
@@ -17,25 +22,27 @@ export interface Lines {
   histograms: number;
 }
 
-export function timesOf({ start, end, step }: Grid): number[] {
-  const count = Math.floor((end - start) / step + 1e-6) + 1;
+export function timesOf(grid: Grid | { start: number; step: number; count: number }): number[] {
+  const { start, step } = grid;
+  const count = 'count' in grid ? grid.count : Math.floor((grid.end - start) / step + 1e-6) + 1;
   return Array.from({ length: count }, (_, i) => Math.round((start + i * step) * 1000) / 1000);
 }
 
-/** A value for each time of the grid. What cannot be drawn (NaN, infinities) is a gap. */
-export function toLines(matrix: readonly Series[], grid: Grid): Lines {
+export function toLines(data: Ranged, grid: Grid): Lines {
+  if (data.resultType === 'matrix') return fromPairs(data, grid);
+  const lines = data.result.map(({ metric, values }) => ({ labels: metric, values }));
+  return { times: timesOf(data), lines, histograms: 0 };
+}
+
+function fromPairs({ result }: Matrix, grid: Grid): Lines {
   const times = timesOf(grid);
   const lines: Line[] = [];
   let histograms = 0;
-  for (const { metric, values, histograms: own } of matrix) {
+  for (const { metric, values, histograms: own } of result) {
     if (own?.length) histograms += 1;
     if (!values?.length) continue;
-    const column: Column = new Array<number | null>(times.length).fill(null);
-    for (const [at, text] of values) {
-      const i = Math.round((at - grid.start) / grid.step);
-      const value = parseValue(text);
-      if (i >= 0 && i < column.length && Number.isFinite(value)) column[i] = value;
-    }
+    const column = new Float64Array(times.length).fill(NaN);
+    for (const [at, text] of values) column[Math.round((at - grid.start) / grid.step)] = parseValue(text);
     lines.push({ labels: metric, values: column });
   }
   return { times, lines, histograms };
@@ -43,25 +50,26 @@ export function toLines(matrix: readonly Series[], grid: Grid): Lines {
 
 /** Each line on top of those before it; hidden ones take no room. A gap is zero, or areas above it would have none to stand on. */
 export function stack(columns: readonly Column[], shown: (index: number) => boolean): Column[] {
-  const sums: number[] = new Array<number>(columns[0]?.length ?? 0).fill(0);
+  const sums = new Float64Array(columns[0]?.length ?? 0);
   return columns.map((column, i) => {
     if (!shown(i)) return column;
-    return column.map((value, at) => (sums[at] = (sums[at] ?? 0) + (value ?? 0)));
+    column.forEach((value, at) => {
+      if (Number.isFinite(value)) sums[at]! += value;
+    });
+    return sums.slice();
   });
 }
 
-/** Without what has no place on a logarithmic axis. */
-export function positive(column: Column): Column {
-  return column.map((value) => (value !== null && value > 0 ? value : null));
-}
-
-/** Points without a neighbor, which a line alone would not show. */
-export function isolated(column: ArrayLike<number | null | undefined>, from: number, to: number): number[] {
-  const found: number[] = [];
-  for (let i = from; i <= to; i++) {
-    if (column[i] != null && column[i - 1] == null && column[i + 1] == null) found.push(i);
+/** The least and the largest of what can be drawn; null where nothing can. */
+export function extent(column: Column, log: boolean): [number, number] | null {
+  let min = Infinity;
+  let max = -Infinity;
+  for (const value of column) {
+    // Comparisons leave NaN out by themselves.
+    if (value < min && value > (log ? 0 : -Infinity)) min = value;
+    if (value > max && value < Infinity) max = value;
   }
-  return found;
+  return min <= max ? [min, max] : null;
 }
 
 /** The line nearest to a height at one time; -1 where none has a value. */
@@ -69,9 +77,8 @@ export function nearest(columns: readonly Column[], at: number, y: number, shown
   let best = -1;
   let distance = Infinity;
   columns.forEach((column, i) => {
-    const value = column[at];
-    if (value == null || !shown(i)) return;
-    const d = Math.abs(position(value) - y);
+    // Gaps have no position, which is near to nothing.
+    const d = shown(i) ? Math.abs(position(column[at] ?? NaN) - y) : NaN;
     if (d < distance) [best, distance] = [i, d];
   });
   return best;
@@ -92,10 +99,10 @@ export function summary(column: Column): Summary {
   let sum = 0;
   let count = 0;
   for (const value of column) {
-    if (value === null) continue;
+    if (!Number.isFinite(value)) continue;
     last = value;
-    min = Math.min(min, value);
-    max = Math.max(max, value);
+    if (value < min) min = value;
+    if (value > max) max = value;
     sum += value;
     count += 1;
   }

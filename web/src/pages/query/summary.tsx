@@ -8,7 +8,7 @@ import type { Run } from './use-run';
 export function RunSummary({ run }: { run: Run }) {
   const { data, tab, grid, took } = run;
   const parts: string[] = [];
-  if (data.resultType === 'vector' || data.resultType === 'matrix') parts.push(`${formatCount(data.result.length)} series`);
+  if (data.resultType !== 'scalar' && data.resultType !== 'string') parts.push(`${formatCount(data.result.length)} series`);
   parts.push(tab === 'table' ? `at ${formatTime(Math.round(run.at), zone.value)}` : `step ${formatDuration(grid.step)}`);
   const read = data.stats?.samples.samplesRead;
   if (read !== undefined) parts.push(`${formatCountOf(read, 'sample')} read`);

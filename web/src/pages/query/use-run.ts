@@ -1,5 +1,5 @@
 // Runs a panel's query: when it, the time or the way of evaluation changes, and at every refresh.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { queryAt, queryExemplars, queryRange, type Exemplars, type Grid, type QueryData } from '../../api/query';
 import type { Answer } from '../../api/client';
 import { ApiError, isAbort } from '../../api/error';
@@ -45,7 +45,8 @@ export function useRun(panel: Panel, span: Span, asked: number, refresh: Refresh
   const { expr, tab, step, lookback, resolution } = panel;
   const question = JSON.stringify([expr, tab, step, lookback, resolution, exemplars, span.range, span.end, asked, revived.value, credential.value]);
 
-  useEffect(() => {
+  // Before the browser paints: what is asked for first is answered first.
+  useLayoutEffect(() => {
     // A refresh must not cancel a query that takes longer than the interval.
     if (lastQuestion.current === question && abort.current) return;
     lastQuestion.current = question;

@@ -16,6 +16,7 @@ fn answer(value: QueryValue) -> QueryAnswer {
         explain: None,
         time: QueryTime::Instant { time_ms: 0 },
         stats: None,
+        columns: false,
         queued: Duration::ZERO,
     }
 }

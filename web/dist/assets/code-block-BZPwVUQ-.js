@@ -1,1 +1,0 @@
-import{p as e}from"./use-api-CSCUkfYF.js";import{t}from"./copy-BtPGYubh.js";function n({text:n,label:r}){return e(`div`,{class:`code-block`,children:[e(`pre`,{tabIndex:0,"aria-label":r,children:n}),e(t,{text:n,label:`Copy: ${r}`})]})}export{n as t};

@@ -1,0 +1,1 @@
+import{p as e}from"./use-api-CaD8680H.js";import{t}from"./copy-hBwk8MIK.js";function n({text:n,label:r}){return e(`div`,{class:`code-block`,children:[e(`pre`,{tabIndex:0,"aria-label":r,children:n}),e(t,{text:n,label:`Copy: ${r}`})]})}export{n as t};

@@ -1,0 +1,1 @@
+import{p as e}from"./use-api-CaD8680H.js";function t({labels:t,without:n=[]}){let r=Object.keys(t).filter(e=>!n.includes(e));return e(`span`,{class:`label-list`,children:r.sort().map(n=>e(`span`,{class:`label`,children:[e(`span`,{class:`label-name`,children:n}),`=`,JSON.stringify(t[n])]},n))})}export{t};

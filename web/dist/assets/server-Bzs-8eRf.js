@@ -1,1 +1,0 @@
-import{n as e}from"./client-CiaE8dPS.js";var t=async t=>(await e(`api/v1/status/config`,void 0,t)).yaml,n=t=>e(`api/v1/status/flags`,void 0,t),r=t=>e(`api/v1/status/runtimeinfo`,void 0,t);export{n,r,t};

@@ -1,0 +1,1 @@
+import{r as e}from"./client-BP1KAnUg.js";var t=async t=>(await e(`api/v1/status/config`,void 0,t)).yaml,n=t=>e(`api/v1/status/flags`,void 0,t),r=t=>e(`api/v1/status/runtimeinfo`,void 0,t);export{n,r,t};
