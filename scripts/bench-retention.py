@@ -11,10 +11,14 @@ year    --series series (half of them counters), one sample per --interval secon
         once after a restart and then six times
 month   62 days of samples at 15 s; maintenance rolls them up; bytes per series and hour of each level
 decade  ten years of one sample per day; buckets, files, bytes of the list, time to open and to query
+
+With --keep DIR the data of `year` stay there, and the next run only queries them.
 """
 
 import argparse
+import contextlib
 import json
+import os
 import random
 import subprocess
 import tempfile
@@ -138,39 +142,62 @@ class VictoriaMetrics(Icecore):
         return time.time() - began, cpu_seconds(self.pid) - before
 
 
+def kept(folder, name, facts):
+    """The facts of data that an earlier run has left, if they are of the same kind."""
+    path = f"{folder}/{name}.json"
+    if not os.path.exists(path):
+        return None
+    with open(path) as file:
+        known = json.load(file)
+    if any(known[key] != value for key, value in facts.items()):
+        raise SystemExit(f"{path} is of other data: {known}")
+    return known
+
+
 def year(options, folder, log):
-    end = int(time.time()) // 3600 * 3600
     samples = 365 * DAY // options.interval
+    facts = {"series": options.series, "interval": options.interval}
     servers = [
-        ("raw", lambda: Icecore(options.icecore, f"{folder}/raw", log)),
-        ("default policy", lambda: Icecore(options.icecore, f"{folder}/rolled", log, "default")),
+        ("raw", lambda path: Icecore(options.icecore, path, log)),
+        ("default policy", lambda path: Icecore(options.icecore, path, log, "default")),
     ]
     if options.victoriametrics:
         vm = options.victoriametrics
-        servers.append(("VictoriaMetrics", lambda: VictoriaMetrics(vm, f"{folder}/vm", log)))
+        servers.append(("VictoriaMetrics", lambda path: VictoriaMetrics(vm, path, log)))
+    if options.only:
+        servers = [server for server in servers if server[0] == options.only]
     queries = [
         ("avg(avg_over_time(temp[1d]))", 360 * DAY, "1d"),
         ("sum(rate(reqs_total[1d]))", 360 * DAY, "1d"),
         ("sum(rate(reqs_total[1d]))", 30 * DAY, "1h"),
+        ('avg_over_time(temp{host="host-00000"}[1d])', 360 * DAY, "1d"),
+        ('rate(reqs_total{host="host-00001"}[1d])', 360 * DAY, "1d"),
     ]
     for name, open_server in servers:
-        server = open_server()
-        wall, cpu = load(server.port, bodies(options.series, samples, options.interval, end), server.pid)
-        count = options.series * samples
-        print(f"{name}: {count} samples imported in {wall:.1f} s, {cpu:.1f} CPU s")
-        wall, cpu = server.maintain()
-        size = directory_bytes(server.folder)
-        print(f"{name}: maintenance {wall:.1f} s, {cpu:.1f} CPU s; {size / 1e6:.1f} MB")
+        path = f"{folder}/{name.replace(' ', '-')}"
+        known = kept(folder, os.path.basename(path), facts)
+        server = open_server(path)
+        if not known:
+            known = {**facts, "end": int(time.time()) // 3600 * 3600}
+            parts = bodies(options.series, samples, options.interval, known["end"])
+            wall, cpu = load(server.port, parts, server.pid)
+            count = options.series * samples
+            print(f"{name}: {count} samples imported in {wall:.1f} s, {cpu:.1f} CPU s")
+            wall, cpu = server.maintain()
+            size = directory_bytes(server.folder)
+            print(f"{name}: maintenance {wall:.1f} s, {cpu:.1f} CPU s; {size / 1e6:.1f} MB")
+            with open(f"{path}.json", "w") as file:
+                json.dump(known, file)
         for text, span, step in queries:
             server.restart()
             # Both ends on the grid of days, so that windows answer as samples would.
-            last = end // DAY * DAY
+            last = known["end"] // DAY * DAY
             cold, warm, value = ask(server.port, server.pid, text, last - span, last, step)
             print(
                 f"{name}: {text} {span // DAY}d/{step}: cold {cold[0]:.0f} ms ({cold[1]:.0f} CPU ms), "
-                f"warm {warm[0]:.0f} ms ({warm[1]:.0f} CPU ms); last value {value}"
+                f"warm {warm[0]:.1f} ms ({warm[1]:.0f} CPU ms), {peak_mib(server.pid):.0f} MiB; "
+                f"last value {value}"
             )
-        print(f"{name}: peak memory {peak_mib(server.pid):.0f} MiB")
         stop(server.process)
 
 
@@ -223,9 +250,14 @@ def main():
     parser.add_argument("--victoriametrics")
     parser.add_argument("--series", type=int, default=1_000)
     parser.add_argument("--interval", type=int, default=300)
+    parser.add_argument("--keep", metavar="DIR")
+    parser.add_argument("--only", help="one of the servers: raw, 'default policy', VictoriaMetrics")
     parser.add_argument("what", choices=["year", "month", "decade"])
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w") as log:
+    if options.keep:
+        os.makedirs(options.keep, exist_ok=True)
+    place = contextlib.nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory()
+    with place as folder, open(f"{folder}/log", "w") as log:
         {"year": year, "month": month, "decade": decade}[options.what](options, folder, log)
 
 

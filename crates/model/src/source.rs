@@ -7,7 +7,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::rollup::{
-    HistogramWindow, Resolution, RollupChoice, Segment, WindowColumns, WindowFields,
+    HistogramWindow, Resolution, RollupChoice, Segment, WindowColumns, WindowFields, WindowRoom,
 };
 use crate::{Histogram, Labels, Matcher, MemoryBudget, NumberForms, OutOfMemory, TimeColumn};
 
@@ -135,6 +135,14 @@ pub struct RolledSamples {
     pub windows: Vec<WindowColumns>,
     /// The same of native histograms; no list at all where there is none.
     pub histograms: Vec<Vec<HistogramWindow>>,
+    /// Where the columns of the windows go afterwards.
+    pub room: WindowRoom,
+}
+
+impl Drop for RolledSamples {
+    fn drop(&mut self) {
+        self.room.give_back(&mut self.windows);
+    }
 }
 
 impl RolledSamples {

@@ -78,6 +78,7 @@ impl FromIterator<i64> for TimeColumn {
 impl Deref for TimeColumn {
     type Target = [i64];
 
+    #[inline]
     fn deref(&self) -> &[i64] {
         &self.shared[self.start..self.end]
     }

@@ -326,6 +326,7 @@ fn rolled_counters(count: usize, fields: WindowFields) -> Vec<SeriesSamples> {
             levels: Arc::clone(&levels),
             windows: vec![windows(1.0 + (id % 7) as f64)],
             histograms: Vec::new(),
+            room: Default::default(),
         });
     }
     all

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::{WindowColumns, WindowFields};
+use super::{Edge, WindowColumns, WindowFields};
 use crate::TimeColumn;
 
 /// Windows of parts that follow each other in time, put together. What only some of the parts have
@@ -17,20 +17,25 @@ pub struct JoinedWindows {
 impl JoinedWindows {
     /// For about so many windows.
     pub fn with_capacity(windows: usize) -> Self {
-        Self {
-            columns: WindowColumns::default(),
-            starts: Vec::with_capacity(windows),
-        }
+        Self::within(WindowColumns::default(), Vec::with_capacity(windows))
+    }
+
+    /// In the memory of other windows and starts, whose contents do not matter.
+    pub fn within(mut columns: WindowColumns, mut starts: Vec<i64>) -> Self {
+        columns.clear();
+        starts.clear();
+        Self { columns, starts }
     }
 
     /// Appends windows that have these fields. `push_starts` appends when they begin, `push` their
-    /// columns: those of the fields that it finds there, as many as there are starts. When it
-    /// fails, nothing more can be done with the windows.
+    /// columns: those of the fields that it finds there, as many as there are starts. It is told
+    /// how many windows lie before them, for columns that have left out these windows
+    /// ([`make_whole`]). When it fails, nothing more can be done with the windows.
     pub fn append_with<E>(
         &mut self,
         fields: WindowFields,
         push_starts: impl FnOnce(&mut Vec<i64>),
-        push: impl FnOnce(&[i64], &mut WindowColumns) -> Result<(), E>,
+        push: impl FnOnce(&[i64], usize, &mut WindowColumns) -> Result<(), E>,
     ) -> Result<(), E> {
         let from = self.starts.len();
         push_starts(&mut self.starts);
@@ -45,15 +50,15 @@ impl JoinedWindows {
             let common = columns.fields.without(columns.fields.without(fields));
             columns.keep_fields(common);
         }
-        push(&self.starts[from..], columns)
+        push(&self.starts[from..], from, columns)
     }
 
     /// Appends windows that are columns already.
     pub fn append(&mut self, part: WindowColumns) {
         let (fields, starts) = (part.fields, part.starts.clone());
         let push_starts = |all: &mut Vec<i64>| all.extend_from_slice(&starts);
-        let Ok(()) = self.append_with(fields, push_starts, |_, columns| {
-            columns.extend_from(part);
+        let Ok(()) = self.append_with(fields, push_starts, |_, before, columns| {
+            columns.extend_from(before, part);
             Ok::<(), Infallible>(())
         });
     }
@@ -64,32 +69,81 @@ impl JoinedWindows {
     }
 
     /// The windows. Starts that equal `like` share its memory: series are mostly kept alike.
-    pub fn finish(mut self, like: &TimeColumn) -> WindowColumns {
-        self.columns.starts = if self.starts[..] == like[..] {
-            like.clone()
+    pub fn finish(self, like: &TimeColumn) -> WindowColumns {
+        self.finish_beside(like).0
+    }
+
+    /// Also returns the memory of the starts where it is not needed.
+    pub fn finish_beside(mut self, like: &TimeColumn) -> (WindowColumns, Vec<i64>) {
+        self.columns.fill_up(self.starts.len());
+        if self.starts[..] == like[..] {
+            self.columns.starts = like.clone();
         } else {
-            self.starts.into()
-        };
-        self.columns
+            self.columns.starts = std::mem::take(&mut self.starts).into();
+        }
+        (self.columns, self.starts)
+    }
+}
+
+/// Gives a column that was left out so far the windows that it lacks: so many, without anything,
+/// and room for as many as there may be. Nothing changes where it has them.
+pub fn make_whole<T: Clone + Default>(
+    column: &mut Vec<T>,
+    windows: usize,
+    capacity: usize,
+) -> &mut Vec<T> {
+    if column.is_empty() {
+        column.reserve_exact(capacity);
+    }
+    if column.len() < windows {
+        column.resize(windows, T::default());
+    }
+    column
+}
+
+/// Appends a column that may be left out in both.
+fn append_optional<T: Clone + Default>(column: &mut Vec<T>, before: usize, more: &mut Vec<T>) {
+    if !more.is_empty() {
+        make_whole(column, before, before + more.len()).append(more);
+    }
+}
+
+fn leave_out<T: Default + PartialEq>(column: &mut Vec<T>) {
+    if column.iter().all(|entry| *entry == T::default()) {
+        column.clear();
     }
 }
 
 impl WindowColumns {
-    /// Makes room for so many windows in the columns of its fields.
+    /// Makes room for so many windows in the columns of its fields that are always there.
     fn reserve(&mut self, windows: usize) {
-        self.edges.reserve_exact(windows);
-        self.ends_stale.reserve_exact(windows);
-        let fields = self.fields;
-        let of_fields = |field: &WindowFields| fields.contains(*field);
-        for (_, column) in self.counts().into_iter().filter(|(of, _)| of_fields(of)) {
-            column.reserve_exact(windows);
+        if self.fields.contains(WindowFields::COUNTS) {
+            self.numbers.reserve_exact(windows);
         }
+        let fields = self.fields;
+        let of_fields =
+            |field: &WindowFields| fields.contains(*field) && *field != WindowFields::CORRECTION;
         for (_, column) in self.times().into_iter().filter(|(of, _)| of_fields(of)) {
             column.reserve_exact(windows);
         }
         for (_, column) in self.values().into_iter().filter(|(of, _)| of_fields(of)) {
             column.reserve_exact(windows);
         }
+    }
+
+    /// Room for so many windows is there.
+    pub fn capacity(&self) -> usize {
+        let columns = [&self.first, &self.last, &self.sum, &self.min, &self.max];
+        let values = columns.iter().map(|column| column.capacity()).max();
+        self.numbers.capacity().max(values.unwrap_or_default())
+    }
+
+    /// Forgets all windows, and keeps the memory.
+    fn clear(&mut self) {
+        self.starts = TimeColumn::default();
+        self.keep_fields(WindowFields::NONE);
+        self.edges.clear();
+        self.ends_stale.clear();
     }
 
     /// Leaves out the columns that are not of these fields.
@@ -110,19 +164,51 @@ impl WindowColumns {
         }
     }
 
-    /// Appends the columns of its fields, which `part` has, but not the starts.
-    fn extend_from(&mut self, mut part: Self) {
+    /// Appends the columns of its fields, which `part` has, but not the starts. So many windows lie
+    /// before.
+    fn extend_from(&mut self, before: usize, mut part: Self) {
         part.keep_fields(self.fields);
-        self.edges.append(&mut part.edges);
-        self.ends_stale.append(&mut part.ends_stale);
+        append_optional(&mut self.edges, before, &mut part.edges);
+        append_optional(&mut self.ends_stale, before, &mut part.ends_stale);
         for ((_, column), (_, more)) in self.counts().into_iter().zip(part.counts()) {
-            column.append(more);
+            append_optional(column, before, more);
         }
         for ((_, column), (_, more)) in self.times().into_iter().zip(part.times()) {
             column.append(more);
         }
         for ((_, column), (_, more)) in self.values().into_iter().zip(part.values()) {
-            column.append(more);
+            append_optional(column, before, more);
+        }
+    }
+
+    /// Makes the columns whole that the last of so many windows were left out of.
+    fn fill_up(&mut self, windows: usize) {
+        fn fill_up<T: Clone + Default>(column: &mut Vec<T>, windows: usize) {
+            if !column.is_empty() {
+                make_whole(column, windows, windows);
+            }
+        }
+        fill_up(&mut self.edges, windows);
+        fill_up(&mut self.ends_stale, windows);
+        for column in [&mut self.nans, &mut self.resets, &mut self.changes] {
+            fill_up(column, windows);
+        }
+        fill_up(&mut self.correction, windows);
+    }
+
+    /// Leaves out the columns in which no window has anything.
+    pub(super) fn leave_out_defaults(&mut self) {
+        // `Edge` has a float, and NaN is something.
+        if self.edges.iter().all(|edge| matches!(edge, Edge::None)) {
+            self.edges.clear();
+        }
+        leave_out(&mut self.ends_stale);
+        for column in [&mut self.nans, &mut self.resets, &mut self.changes] {
+            leave_out(column);
+        }
+        // −0 is a correction like any other, because all bits of it come back.
+        if self.correction.iter().all(|lost| lost.to_bits() == 0) {
+            self.correction.clear();
         }
     }
 
@@ -145,6 +231,7 @@ impl WindowColumns {
         for (_, column) in self.values() {
             retain(column, &kept);
         }
+        self.leave_out_defaults();
     }
 
     /// Columns of numbers of something, with what they belong to.
@@ -227,6 +314,41 @@ mod tests {
         assert_eq!(concat(parts, &TimeColumn::default()), all);
         let nothing = concat(Vec::new(), &all.starts);
         assert!(nothing.is_empty());
+    }
+
+    #[test]
+    fn what_only_some_parts_have_takes_its_place() {
+        let samples = (0..600).map(|i| (i * 60_000 + 1, i as f64));
+        let plain = roll_up(Resolution::HOUR, samples);
+        let columns = WindowColumns::from_windows(&plain, WindowFields::ALL);
+        assert!(columns.edges.is_empty() && columns.ends_stale.is_empty());
+        assert!(columns.nans.is_empty() && columns.correction.is_empty());
+        assert_eq!(columns.windows(), plain);
+        for changed in 0..plain.len() {
+            let mut windows = plain.clone();
+            windows[changed].edge = Edge::Sample(f64::NAN);
+            windows[changed].ends_stale = true;
+            let inside = windows[changed].interior.as_mut().unwrap();
+            (inside.nans, inside.resets, inside.correction) = (1, 2, -0.0);
+            let parts = windows.chunks(3).map(|part| {
+                let part = WindowColumns::from_windows(part, WindowFields::ALL);
+                let rare = [part.edges.len(), part.nans.len(), part.correction.len()];
+                assert!(rare.iter().all(|len| *len == 0 || *len == part.len()));
+                part
+            });
+            let joined = concat(parts.collect(), &TimeColumn::default());
+            let expected = WindowColumns::from_windows(&windows, WindowFields::ALL);
+            // NaN is not equal to itself.
+            assert_eq!(format!("{joined:?}"), format!("{expected:?}"));
+            assert_eq!(joined.edges.len(), windows.len());
+            // In the memory of these windows others are not disturbed by them.
+            let mut again = JoinedWindows::within(joined.clone(), vec![1, 2]);
+            again.append(columns.clone());
+            assert_eq!(again.finish(&TimeColumn::default()), columns);
+            let mut left = joined;
+            left.retain(|start_ms| start_ms != windows[changed].start_ms);
+            assert!(left.edges.is_empty() && left.nans.is_empty() && left.resets.is_empty());
+        }
     }
 
     #[test]

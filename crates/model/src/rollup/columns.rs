@@ -66,6 +66,9 @@ impl BitOrAssign for WindowFields {
 /// The windows of one series at one resolution, in time order. Each column is as long as `starts`,
 /// or empty when it was not read or is not kept. Where a window has nothing after its start, its
 /// counts are 0 and the other columns hold anything.
+///
+/// What hardly any series has takes no memory where it is not: `edges`, `ends_stale`, `nans`,
+/// `correction`, `resets` and `changes` are empty, too, when no window has any.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WindowColumns {
     /// The columns that are there.
@@ -107,6 +110,7 @@ impl WindowColumns {
             columns.ends_stale.push(window.ends_stale);
             columns.push(window.interior.as_ref().unwrap_or(&nothing));
         }
+        columns.leave_out_defaults();
         columns
     }
 
@@ -156,6 +160,30 @@ impl WindowColumns {
         self.starts.is_empty()
     }
 
+    /// The sample at the start of a window.
+    #[inline]
+    pub fn edge(&self, i: usize) -> Edge {
+        self.edges.get(i).copied().unwrap_or_default()
+    }
+
+    /// Whether a stale marker is the last thing inside of a window.
+    #[inline]
+    pub fn ends_stale(&self, i: usize) -> bool {
+        self.ends_stale.get(i).copied().unwrap_or_default()
+    }
+
+    /// How many NaN a window has; the counts must be there.
+    #[inline]
+    pub fn nans(&self, i: usize) -> u64 {
+        self.nans.get(i).copied().unwrap_or_default()
+    }
+
+    /// Whether a window has samples after its start; the counts must be there.
+    #[inline]
+    pub fn has_interior(&self, i: usize) -> bool {
+        self.numbers[i] | self.nans(i) != 0
+    }
+
     /// Approximate bytes held; starts are mostly shared and not counted.
     pub fn heap_bytes(&self) -> usize {
         let floats = [
@@ -181,9 +209,9 @@ impl WindowColumns {
     pub fn windows(&self) -> Vec<Window> {
         let window = |i: usize| Window {
             start_ms: self.starts[i],
-            edge: self.edges[i],
+            edge: self.edge(i),
             interior: self.interior(i),
-            ends_stale: self.ends_stale[i],
+            ends_stale: self.ends_stale(i),
             has_late: false,
         };
         (0..self.len()).map(window).collect()
@@ -195,7 +223,7 @@ impl WindowColumns {
             .fields
             .contains(WindowFields::COUNTS | WindowFields::FIRST | WindowFields::LAST);
         (0..self.len()).flat_map(move |i| {
-            let edge = match self.edges[i] {
+            let edge = match self.edge(i) {
                 Edge::Sample(value) => Some((self.starts[i], value)),
                 Edge::None | Edge::Stale => None,
             };
@@ -210,7 +238,7 @@ impl WindowColumns {
     /// What lies after the start of a window. Columns that are not there read as 0 or NaN; the
     /// counts must be.
     pub fn interior(&self, i: usize) -> Option<Aggregate> {
-        let (numbers, nans) = (self.numbers[i], self.nans[i]);
+        let (numbers, nans) = (self.numbers[i], self.nans(i));
         if numbers + nans == 0 {
             return None;
         }

@@ -23,10 +23,11 @@ mod late;
 #[cfg(test)]
 mod properties;
 mod resolution;
+mod room;
 mod window;
 
 pub use aggregate::Aggregate;
-pub use append::JoinedWindows;
+pub use append::{JoinedWindows, make_whole};
 pub use bucket_size::{rolled_size, rolled_sizes};
 pub use columns::{Segment, WindowColumns, WindowFields};
 pub use ends::{last_histogram_positions, last_positions, unite_ends};
@@ -36,4 +37,5 @@ pub use histogram::{
 };
 pub use late::SeriesWindows;
 pub use resolution::{OffGrid, Permission, Resolution, RollupChoice};
+pub use room::WindowRoom;
 pub use window::{Edge, Window, WindowBuilder, roll_up, roll_up_windows};

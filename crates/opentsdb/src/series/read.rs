@@ -98,7 +98,7 @@ impl SeriesPoints {
     fn add_windows(&mut self, rolled: &RolledSamples) {
         for windows in &rolled.windows {
             for (at, start_ms) in windows.starts.iter().enumerate() {
-                let edge = matches!(windows.edges[at], Edge::Sample(_));
+                let edge = matches!(windows.edge(at), Edge::Sample(_));
                 self.add(u64::from(edge), *start_ms);
                 let inside = windows.interior(at);
                 inside

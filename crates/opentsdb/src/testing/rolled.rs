@@ -137,6 +137,7 @@ impl RolledSelection {
             levels: self.levels(),
             windows: lists,
             histograms,
+            room: Default::default(),
         });
         SeriesSamples {
             histograms: raw_histograms,

@@ -302,13 +302,13 @@ impl<'s> Entries<'s> {
             return;
         }
         for (index, start_ms) in columns.starts.iter().enumerate() {
-            match columns.edges[index] {
+            match columns.edge(index) {
                 Edge::None => {}
                 Edge::Sample(value) => self.floats.push(Entry::of_sample(*start_ms, Some(value))),
                 Edge::Stale => self.floats.push(Entry::of_sample(*start_ms, None)),
             }
-            let has_samples = columns.numbers[index] | columns.nans[index] != 0;
-            let ends_stale = columns.ends_stale[index];
+            let has_samples = columns.has_interior(index);
+            let ends_stale = columns.ends_stale(index);
             if !has_samples && !ends_stale {
                 continue;
             }

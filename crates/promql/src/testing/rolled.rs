@@ -155,6 +155,7 @@ impl RolledSource {
                 levels: Arc::clone(levels),
                 windows,
                 histograms,
+                room: Default::default(),
             }),
             labels: all.labels,
             start_timestamps: all.start_timestamps,

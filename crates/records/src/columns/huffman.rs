@@ -133,11 +133,14 @@ impl Table {
             return None;
         }
         let mut entries = [0; TABLE_LEN];
-        for (symbol, (code, len)) in codes(lengths).into_iter().zip(lengths).enumerate() {
-            if *len > 0 {
-                let entry = (symbol as u16) << 8 | u16::from(*len);
-                let places = entries.iter_mut().skip(code as usize);
-                places.step_by(1 << len).for_each(|place| *place = entry);
+        let codes = codes(lengths);
+        // What is known for bits of one length is true of both longer ones.
+        for len in 1..=MAX_CODE_LEN {
+            let known = 1 << (len - 1);
+            entries.copy_within(..known, known);
+            let of_len = lengths.iter().zip(codes).enumerate();
+            for (symbol, (_, code)) in of_len.filter(|(_, (of, _))| u32::from(**of) == len) {
+                entries[code as usize % TABLE_LEN] = (symbol as u16) << 8 | len as u16;
             }
         }
         Some(Self { entries })

@@ -86,6 +86,16 @@ pub(crate) mod flags {
     pub(crate) const HAS_LATE: u8 = 1 << 4;
     const ALL: u8 = (1 << 5) - 1;
 
+    /// Whether all of them are flags of windows.
+    pub(crate) fn are_known(numbers: &[i64]) -> bool {
+        // No early end: nearly all columns are right, and this is a loop of a few instructions.
+        let known = i64::from(ALL);
+        let wrong = numbers.iter().fold(0, |wrong, number| {
+            wrong | (number & !known) | (number & (number >> 1) & 1)
+        });
+        wrong == 0
+    }
+
     /// `None` for bits that mean nothing, or nothing together.
     pub(crate) fn from_number(number: i64) -> Option<u8> {
         let both = EDGE_SAMPLE | EDGE_STALE;
@@ -141,6 +151,14 @@ pub(super) fn fields_of_bits(bits: u16) -> Option<WindowFields> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flags_of_many_windows() {
+        for number in -1..70 {
+            let is_known = flags::from_number(number).is_some();
+            assert_eq!(flags::are_known(&[0, number, 1]), is_known, "{number}");
+        }
+    }
 
     #[test]
     fn fields_and_bits() {

@@ -159,10 +159,12 @@ impl Decoder {
         let indexes = record.layout.indexes(starts_ms);
         let kept = fields.without(fields.without(record.fields));
         let starts = |out: &mut Vec<i64>| record.layout.extend_starts(indexes.clone(), out);
-        out.append_with(kept, starts, |starts, columns| {
+        out.append_with(kept, starts, |starts, before, columns| {
             let (fields, indexes) = (columns.fields, indexes.clone());
+            let mut before = before;
             self.each_segment(record, fields, indexes, starts, |segment, slice| {
-                segment.append_to(slice, columns);
+                segment.append_to(slice, before, columns);
+                before += slice.indexes.len();
             })
         })
     }

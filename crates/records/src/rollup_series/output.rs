@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use icecore_model::rollup::{Aggregate, Edge, Window, WindowColumns, WindowFields};
+use icecore_model::rollup::{Aggregate, Edge, Window, WindowColumns, WindowFields, make_whole};
 
 use super::column::{Column, flags};
 use super::read::SegmentReader;
@@ -15,23 +15,38 @@ pub(super) struct Slice<'a> {
 }
 
 impl SegmentReader {
-    /// Appends windows to the columns of `out.fields`, all of which were read.
-    pub(super) fn append_to(&self, slice: &Slice<'_>, out: &mut WindowColumns) {
+    /// Appends windows to the columns of `out.fields`, all of which were read. So many windows lie
+    /// before them; columns in which there is nothing yet stay as they are where these windows have
+    /// nothing, either.
+    pub(super) fn append_to(&self, slice: &Slice<'_>, before: usize, out: &mut WindowColumns) {
         let fields = out.fields;
         let has = |field| fields.contains(field);
-        self.append_edges(slice, out);
-        let flags = &self.flags[slice.indexes.clone()];
-        let stale = flags.iter().map(|flags| flags & flags::ENDS_STALE != 0);
-        out.ends_stale.extend(stale);
+        let room = out.capacity();
+        let any = self.flags[slice.indexes.clone()]
+            .iter()
+            .fold(0, |any, flags| any | flags);
+        if any & (flags::EDGE_SAMPLE | flags::EDGE_STALE) != 0 {
+            self.append_edges(slice, make_whole(&mut out.edges, before, room));
+        }
+        if any & flags::ENDS_STALE != 0 {
+            let flags = self.flags[slice.indexes.clone()].iter();
+            let stale = flags.map(|flags| flags & flags::ENDS_STALE != 0);
+            make_whole(&mut out.ends_stale, before, room).extend(stale);
+        }
         let count = |column, out: &mut Vec<u64>| {
             self.spread(slice, self.integers(column), out, |count, _| count as u64);
+        };
+        let rare_count = |column: Column, out: &mut Vec<u64>| {
+            if self.is_stored(column) {
+                count(column, make_whole(out, before, room));
+            }
         };
         let float = |column, out: &mut Vec<f64>| {
             self.spread(slice, self.floats(column), out, |value, _| value);
         };
         if has(WindowFields::COUNTS) {
             count(Column::Numbers, &mut out.numbers);
-            count(Column::Nans, &mut out.nans);
+            rare_count(Column::Nans, &mut out.nans);
         }
         if has(WindowFields::FIRST) {
             let offsets = self.integers(Column::FirstTime);
@@ -50,37 +65,37 @@ impl SegmentReader {
             (WindowFields::MIN, Column::Min, &mut out.min),
             (WindowFields::MAX, Column::Max, &mut out.max),
             (WindowFields::M2, Column::M2, &mut out.m2),
-            (
-                WindowFields::CORRECTION,
-                Column::Correction,
-                &mut out.correction,
-            ),
         ] {
             if has(field) {
                 float(column, out);
             }
         }
+        if has(WindowFields::CORRECTION) && self.is_stored(Column::Correction) {
+            float(
+                Column::Correction,
+                make_whole(&mut out.correction, before, room),
+            );
+        }
         if has(WindowFields::RESETS) {
-            count(Column::Resets, &mut out.resets);
+            rare_count(Column::Resets, &mut out.resets);
         }
         if has(WindowFields::CHANGES) {
-            count(Column::Changes, &mut out.changes);
+            rare_count(Column::Changes, &mut out.changes);
         }
     }
 
-    fn append_edges(&self, slice: &Slice<'_>, out: &mut WindowColumns) {
+    fn append_edges(&self, slice: &Slice<'_>, out: &mut Vec<Edge>) {
         let values = self.floats(Column::Edges);
-        if values.is_empty() && !self.has_flags {
-            out.edges
-                .resize(out.edges.len() + slice.indexes.len(), Edge::None);
+        if values.len() == self.flags.len() {
+            let values = values[slice.indexes.clone()].iter();
+            out.extend(values.map(|value| Edge::Sample(*value)));
             return;
         }
         let (before, rest) = self.flags.split_at(slice.indexes.start);
         let is_sample = |flags: &&u8| **flags & flags::EDGE_SAMPLE != 0;
         let mut values = values[before.iter().filter(is_sample).count()..].iter();
         let flags = rest[..slice.indexes.len()].iter();
-        out.edges
-            .extend(flags.map(|flags| edge(*flags, &mut values)));
+        out.extend(flags.map(|flags| edge(*flags, &mut values)));
     }
 
     /// Appends what the windows have in one column; any value where they have no interior.

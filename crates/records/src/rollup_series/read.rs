@@ -17,8 +17,8 @@ use crate::reader::Reader;
 pub(super) struct SegmentReader {
     /// Per window.
     pub(super) flags: Vec<u8>,
-    /// Whether any window has one.
-    pub(super) has_flags: bool,
+    /// Columns that are stored; the others follow from these, or are 0 everywhere.
+    stored: u16,
     /// Windows that have an interior.
     pub(super) interiors: usize,
     integers: [Vec<i64>; COLUMNS],
@@ -71,6 +71,9 @@ impl SegmentReader {
         fields: WindowFields,
     ) -> Result<(), DecodeError> {
         self.done = 0;
+        let stored = Column::ALL.into_iter();
+        let stored = stored.filter(|column| segment.payload(*column).is_some());
+        self.stored = stored.fold(0, |stored, column| stored | column.bit());
         self.read_flags(segment, windows)?;
         for column in Column::ALL {
             if column != Column::Flags && column.is_in(fields) {
@@ -88,22 +91,27 @@ impl SegmentReader {
         &self.floats[column as usize]
     }
 
+    pub(super) fn is_stored(&self, column: Column) -> bool {
+        self.stored & column.bit() != 0
+    }
+
     fn read_flags(&mut self, segment: &Segment<'_>, windows: usize) -> Result<(), DecodeError> {
         self.flags.clear();
         self.interiors = windows;
-        self.has_flags = segment.payload(Column::Flags).is_some();
         let Some(payload) = segment.payload(Column::Flags) else {
             self.flags.resize(windows, 0);
             return Ok(());
         };
         let mut reader = Reader::new(RECORD, payload);
         read_integers(&mut reader, windows, &mut self.numbers)?;
-        for number in &self.numbers {
-            let flags = flags::from_number(*number);
-            let flags = flags.ok_or_else(|| reader.error("unknown flags of a window"))?;
-            self.interiors -= usize::from(flags & flags::NO_INTERIOR != 0);
-            self.flags.push(flags);
+        if !flags::are_known(&self.numbers) {
+            return Err(reader.error("unknown flags of a window"));
         }
+        self.flags
+            .extend(self.numbers.iter().map(|number| *number as u8));
+        let without = self.flags.iter();
+        let without = without.filter(|flags| **flags & flags::NO_INTERIOR != 0);
+        self.interiors -= without.count();
         reader.finish()
     }
 
@@ -180,6 +188,12 @@ impl SegmentReader {
 
     /// Adds to the numbers of edges what their windows begin with.
     fn add_firsts(&self, exponent: u8, numbers: &mut [i64]) {
+        if self.interiors == self.flags.len() && numbers.len() == self.flags.len() {
+            for (number, first) in numbers.iter_mut().zip(self.floats(Column::First)) {
+                *number = number.wrapping_add(decimal::nearest(exponent, *first));
+            }
+            return;
+        }
         let mut numbers = numbers.iter_mut();
         let mut firsts = self.floats(Column::First).iter();
         let mut reference = 0.0;

@@ -49,9 +49,9 @@ fn window_of(columns: &WindowColumns, i: usize) -> Window {
         .then(|| columns.interior(i));
     Window {
         start_ms: columns.starts[i],
-        edge: columns.edges[i],
+        edge: columns.edge(i),
         interior: interior.take().flatten(),
-        ends_stale: columns.ends_stale[i],
+        ends_stale: columns.ends_stale(i),
         has_late: false,
     }
 }
@@ -409,4 +409,39 @@ fn broken_rules_are_errors() {
     value[at..at + 8].copy_from_slice(&STALE_NAN_BITS.to_le_bytes());
     let error = decode_windows(bucket(1), &value).unwrap_err();
     assert_eq!(error.reason, "stale marker as a value");
+}
+
+/// What one window of a long record has, in one segment of two, takes its place among the columns;
+/// what no window has takes none.
+#[test]
+fn rare_things_of_one_segment() {
+    let start_ms = bucket(11).start_ms();
+    let samples = |rare: i64| {
+        (0..1024 * 4).flat_map(move |i| {
+            let time = start_ms + i * HOUR_MS / 4 + 1;
+            let is_rare = i / 4 == rare;
+            let value = if is_rare { f64::NAN } else { i as f64 };
+            let edge = is_rare.then_some((time - 1, 7.0));
+            let stale = f64::from_bits(STALE_NAN_BITS);
+            let end = (is_rare && i % 4 == 3).then_some((time + 1, stale));
+            edge.filter(|_| i % 4 == 0)
+                .into_iter()
+                .chain([(time, value)])
+                .chain(end)
+        })
+    };
+    for rare in [-1, 0, 300, 511, 512, 900, 1023] {
+        let windows = roll_up(Resolution::HOUR, samples(rare));
+        let value = check(11, Resolution::HOUR, WindowFields::ALL, &windows);
+        let all = decode(bucket(11), &value, WindowFields::ALL, i64::MIN..i64::MAX).unwrap();
+        let expected = WindowColumns::from_windows(&windows, WindowFields::ALL);
+        assert_eq!(format!("{all:?}"), format!("{expected:?}"), "{rare}");
+        let len = if rare < 0 { 0 } else { 1024 };
+        assert_eq!(
+            [all.edges.len(), all.ends_stale.len(), all.nans.len()],
+            [len; 3]
+        );
+        let hours = start_ms + 256 * HOUR_MS..start_ms + 768 * HOUR_MS;
+        check_part(&value, 11, WindowFields::ALL, hours);
+    }
 }

@@ -74,7 +74,7 @@ fn push_floats(
     out: &mut Vec<(i64, f64)>,
 ) {
     for (at, start_ms) in windows.starts.iter().enumerate() {
-        match windows.edges[at] {
+        match windows.edge(at) {
             Edge::None => {}
             Edge::Sample(value) => out.push((*start_ms, value)),
             Edge::Stale => out.push((*start_ms, STALE)),
@@ -86,7 +86,7 @@ fn push_floats(
                 out.push((interior.last_ms, interior.last));
             }
         }
-        if windows.ends_stale[at] {
+        if windows.ends_stale(at) {
             let histograms = find(of_histograms, *start_ms).and_then(last_ms);
             let last_ms = interior.map(|of| of.last_ms).max(histograms);
             out.push((marker_ms(*start_ms, last_ms), STALE));
@@ -189,6 +189,7 @@ mod tests {
             levels: Arc::new(Levels::default()),
             windows: vec![WindowColumns::from_windows(&windows, WindowFields::ALL)],
             histograms: vec![of_histograms],
+            room: Default::default(),
         };
         let mut series = SeriesSamples {
             labels: Labels::empty(),

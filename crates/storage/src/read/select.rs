@@ -12,7 +12,7 @@ use super::chunks::{StoredChunks, decode_missing, head_chunks, look_up_stored, r
 use super::columns::Columns;
 use super::remnants::leave_out_remnants;
 use super::resolve::{Resolution, ResolvedSeries, resolve_series};
-use super::windows;
+use super::windows::{self, WindowMemory};
 use crate::cache::Chunk;
 use crate::error::{Error, Result};
 use crate::read::Reader;
@@ -32,6 +32,7 @@ pub(crate) struct SelectStream {
     range_ms: (i64, i64),
     /// Taken by the batch that is being made.
     columns: Option<Columns>,
+    window_memory: WindowMemory,
     samples_left: usize,
     samples_limit: usize,
     labels_only: bool,
@@ -62,6 +63,7 @@ impl SelectStream {
             next: 0,
             range_ms,
             columns: None,
+            window_memory: WindowMemory::new(),
             samples_left: samples_limit,
             samples_limit,
             labels_only: hints.labels_only,
@@ -161,8 +163,9 @@ impl SelectStream {
         };
         let (series, columns) = made?;
         self.columns = Some(columns);
-        let rolled = (self.rolled, self.range_ms);
-        windows::complete(&self.reader, &self.resolved, all, series, rolled).await
+        let time = (self.rolled, self.range_ms);
+        let memory = &mut self.window_memory;
+        windows::complete(&self.reader, &self.resolved, all, series, time, memory).await
     }
 }
 

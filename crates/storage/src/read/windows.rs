@@ -9,7 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_model::rollup::{HistogramWindow, JoinedWindows, Segment, WindowColumns, WindowFields};
+use icecore_model::rollup::{
+    HistogramWindow, JoinedWindows, Segment, WindowColumns, WindowFields, WindowRoom,
+};
 use icecore_model::{FloatColumns, Levels, RolledSamples, RolledTime, SeriesSamples, TimeColumn};
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::key;
@@ -42,6 +44,23 @@ pub(super) struct LevelWindows {
     pub(super) histograms: Vec<Vec<HistogramWindow>>,
 }
 
+/// What lasts from batch to batch of a selection.
+pub(super) struct WindowMemory {
+    /// Where the windows of a series begin, by rolled segment. Series mostly have windows at the
+    /// same times, so those of the last series are what the next ones are compared with.
+    starts: Vec<TimeColumn>,
+    room: WindowRoom,
+}
+
+impl WindowMemory {
+    pub(super) fn new() -> Self {
+        Self {
+            starts: Vec::new(),
+            room: WindowRoom::new(),
+        }
+    }
+}
+
 /// Completes the series of a batch, which have what raw buckets and the head have, from the first
 /// to the last time of the selection.
 pub(super) async fn complete(
@@ -50,6 +69,7 @@ pub(super) async fn complete(
     batch: Range<usize>,
     series: Vec<SeriesSamples>,
     (rolled, range_ms): (RolledTime, (i64, i64)),
+    memory: &mut WindowMemory,
 ) -> Result<Vec<SeriesSamples>> {
     if resolved.levels.are_raw(range_ms.0) {
         return Ok(series);
@@ -57,10 +77,12 @@ pub(super) async fn complete(
     let places = super::select::places_of(&resolved.series[batch.clone()]);
     let records = Arc::new(read_records(reader, resolved, places).await?);
     let resolved = Arc::clone(resolved);
+    let (known, room) = (std::mem::take(&mut memory.starts), memory.room.share());
     let complete = move || {
         let of_batch = resolved.series[batch].par_iter().zip(series);
+        let assembler = || WindowAssembler::new(&known, &room);
         of_batch
-            .map_init(WindowAssembler::default, |assembler, (places, series)| {
+            .map_init(assembler, |assembler, (places, series)| {
                 let of = resolved
                     .levels
                     .of(&series.labels, resolved.buckets_of(places));
@@ -75,12 +97,20 @@ pub(super) async fn complete(
                 if is_merged {
                     late.merge_into(levels.segments.iter(), &mut windows, wanted);
                 }
-                let time = (rolled, range_ms);
+                let time = (rolled, range_ms, room.share());
                 Ok(with_windows(levels, (series, late), windows, time))
             })
             .collect::<Result<_>>()
     };
-    reader.context.pool.run(complete).await?
+    let series: Vec<SeriesSamples> = reader.context.pool.run(complete).await??;
+    let last = series
+        .iter()
+        .rev()
+        .find_map(|series| series.rolled.as_ref());
+    if let Some(last) = last {
+        memory.starts = last.windows.iter().map(|of| of.starts.clone()).collect();
+    }
+    Ok(series)
 }
 
 fn fields(rolled: RolledTime) -> WindowFields {
@@ -176,14 +206,25 @@ const HISTOGRAMS_SUFFIX: u8 = 1;
 
 /// Puts the windows of a series together. Kept from series to series, because they mostly have
 /// windows at the same times.
-#[derive(Default)]
-struct WindowAssembler {
+struct WindowAssembler<'m> {
     decoder: Decoder,
-    /// Where the windows of the last series began, by rolled segment.
+    /// Those of the last series.
     starts: Vec<TimeColumn>,
+    /// Lists of starts that turned out to be known.
+    unused: Vec<Vec<i64>>,
+    room: &'m WindowRoom,
 }
 
-impl WindowAssembler {
+impl<'m> WindowAssembler<'m> {
+    fn new(starts: &[TimeColumn], room: &'m WindowRoom) -> Self {
+        Self {
+            decoder: Decoder::default(),
+            starts: starts.to_vec(),
+            unused: Vec::new(),
+            room,
+        }
+    }
+
     fn windows_of(
         &mut self,
         (resolved, records): (&Resolution, &BatchRecords),
@@ -195,8 +236,14 @@ impl WindowAssembler {
         let rolled: Vec<_> = rolled.filter(|s| !s.resolution.is_raw()).collect();
         self.starts.resize(rolled.len(), TimeColumn::default());
         let like = self.starts.iter();
+        let (room, unused) = (self.room, &mut self.unused);
         let mut floats: Vec<_> = like
-            .map(|like| JoinedWindows::with_capacity(like.len()))
+            .map(|like| {
+                let mut starts = unused.pop().unwrap_or_default();
+                starts.clear();
+                starts.reserve_exact(like.len());
+                JoinedWindows::within(room.take(), starts)
+            })
             .collect();
         let mut histograms = vec![Vec::new(); rolled.len()];
         for place in series.stored.start as usize..series.stored.end as usize {
@@ -242,8 +289,10 @@ impl WindowAssembler {
             }
         }
         let joined = floats.into_iter().zip(&mut self.starts);
+        let unused = &mut self.unused;
         let floats = joined.map(|(windows, like)| {
-            let windows = windows.finish(like);
+            let (windows, starts) = windows.finish_beside(like);
+            unused.push(starts);
             like.clone_from(&windows.starts);
             windows
         });
@@ -259,7 +308,7 @@ fn with_windows(
     levels: &Arc<Levels>,
     (mut series, late): (SeriesSamples, LateSamples),
     windows: LevelWindows,
-    (rolled, range_ms): (RolledTime, (i64, i64)),
+    (rolled, range_ms, room): (RolledTime, (i64, i64), WindowRoom),
 ) -> SeriesSamples {
     keep_raw(levels, &mut series);
     if levels.segments.is_empty() {
@@ -269,6 +318,7 @@ fn with_windows(
         levels: Arc::clone(levels),
         windows: windows.floats,
         histograms: windows.histograms,
+        room,
     };
     match rolled {
         RolledTime::Windows(..) => series.rolled = Some(rolled_samples),

@@ -19,12 +19,9 @@ pub(crate) struct RolledPoints {
 
 impl RolledPoints {
     /// `None` where no window of the scan has a point.
-    pub(crate) fn of(rolled: RolledSamples, scan: Scan) -> Option<Self> {
-        let RolledSamples {
-            levels,
-            mut windows,
-            ..
-        } = rolled;
+    pub(crate) fn of(mut rolled: RolledSamples, scan: Scan) -> Option<Self> {
+        let levels = Arc::clone(&rolled.levels);
+        let mut windows = std::mem::take(&mut rolled.windows);
         windows.iter_mut().for_each(drop_empty);
         let of_windows = levels.segments.iter().filter(|s| !s.resolution.is_raw());
         let used = of_windows
@@ -100,7 +97,7 @@ pub(crate) fn reduced(mut samples: SeriesSamples) -> SeriesSamples {
     let mut points: Vec<(i64, f64)> = raw.zip(samples.floats.values.iter().copied()).collect();
     for windows in &rolled.windows {
         for (at, start_ms) in windows.starts.iter().enumerate() {
-            if let Edge::Sample(value) = windows.edges[at] {
+            if let Edge::Sample(value) = windows.edge(at) {
                 points.push((*start_ms, value));
             }
             let inside = windows.interior(at).filter(|inside| inside.numbers > 0);

@@ -199,3 +199,53 @@ fn windows_answer_as_samples_do() {
     println!("compared {compared} values");
     assert!(compared >= 100_000, "{compared}");
 }
+
+/// Who counts what steps touch has the cells of all windows copied; all others have them read where
+/// they lie. Ranges on the grid and off it, of many windows and of a part of one.
+#[test]
+fn copied_windows_answer_as_those_where_they_lie() {
+    const HOURS: i64 = 26;
+    let mut compared = 0;
+    for seed in 100..130 {
+        let mut random = Random::new(seed);
+        let rolled = RolledSource {
+            reads_before_ms: random.pick(&[0, 0, 2 * HOUR_MS]),
+            samples: random_source(&mut random, 4, HOURS),
+            kept: random_levels(&mut random, HOURS),
+        };
+        let step_ms = random.pick(&[HOUR_MS, 3 * HOUR_MS, 25 * MINUTE_MS]);
+        let start_ms = random.pick(&[0, 0, 7 * MINUTE_MS]);
+        let time = QueryTime::Range {
+            start_ms,
+            end_ms: (HOURS + 3) * HOUR_MS,
+            step_ms,
+        };
+        for function in RANGE_FUNCTIONS {
+            let range = random.pick(&["1h", "3h", "24h", "20m", "95m"]);
+            let (name, rest) = function.split_once('$').unwrap();
+            let query = format!("{name}x[{range}]{rest}");
+            let direct = request(&query, time);
+            let copied = Request {
+                counts_touched: true,
+                ..direct.clone()
+            };
+            let (direct, copied) = (matrix(&rolled, &direct), matrix(&rolled, &copied));
+            assert_eq!(direct.len(), copied.len(), "{query}");
+            for ((labels, direct), (_, copied)) in direct.iter().zip(&copied) {
+                assert_eq!(direct.len(), copied.len(), "{labels} {query}");
+                for (direct, copied) in direct.iter().zip(copied) {
+                    let is_same = direct.0 == copied.0 && is_close(direct.1, copied.1);
+                    // Overlapping ranges are folded in another order.
+                    let is_rounding = || (direct.1 - copied.1).abs() <= 1e-3;
+                    assert!(
+                        is_same || is_rounding(),
+                        "{labels}: {direct:?}, copied {copied:?}; {query} {time:?}"
+                    );
+                }
+                compared += direct.len();
+            }
+        }
+    }
+    println!("compared {compared} values");
+    assert!(compared >= 30_000, "{compared}");
+}

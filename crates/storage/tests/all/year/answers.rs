@@ -194,9 +194,9 @@ impl Told {
 fn told(columns: &WindowColumns) -> impl Iterator<Item = Told> {
     (0..columns.len()).map(|i| Told {
         start_ms: columns.starts[i],
-        edge: columns.edges[i],
+        edge: columns.edge(i),
         interior: columns.interior(i),
-        ends_stale: columns.ends_stale[i],
+        ends_stale: columns.ends_stale(i),
     })
 }
 

@@ -27,7 +27,8 @@ impl<T: Cell> Cells<T> {
         let windows: usize = view.rolled.windows.iter().map(WindowColumns::len).sum();
         let mut samples = Samples::touched(view);
         // A window has up to two: the sample at its start, and what lies after it.
-        let cells = 2 * windows + samples.times.len();
+        let edges: usize = view.rolled.windows.iter().map(|of| of.edges.len()).sum();
+        let cells = windows + edges + samples.times.len();
         let mut cells = Self {
             positions: Vec::with_capacity(cells),
             values: Vec::with_capacity(cells),
@@ -52,14 +53,12 @@ impl<T: Cell> Cells<T> {
     }
 
     fn push_windows(&mut self, columns: &WindowColumns, width_ms: i64) {
-        let counts = columns.numbers.iter().zip(&columns.nans);
-        let windows = columns.starts.iter().zip(&columns.edges).zip(counts);
-        for (index, ((start_ms, edge), (numbers, nans))) in windows.enumerate() {
-            if let Edge::Sample(value) = edge {
+        for (index, start_ms) in columns.starts.iter().enumerate() {
+            if let Edge::Sample(value) = columns.edge(index) {
                 self.positions.push(*start_ms);
-                self.values.push(T::sample(*start_ms, *value));
+                self.values.push(T::sample(*start_ms, value));
             }
-            if numbers | nans != 0 {
+            if columns.has_interior(index) {
                 self.positions.push(start_ms + 1);
                 self.values.push(T::window(columns, index, width_ms));
             }
@@ -98,14 +97,14 @@ impl<T> Cells<T> {
 }
 
 /// Samples of raw segments.
-struct Samples<'a> {
-    times: &'a [i64],
-    floats: &'a [f64],
+pub(super) struct Samples<'a> {
+    pub(super) times: &'a [i64],
+    pub(super) floats: &'a [f64],
 }
 
 impl<'a> Samples<'a> {
     /// Those that spans of the view touch.
-    fn touched(view: &RolledView<'a>) -> Self {
+    pub(super) fn touched(view: &RolledView<'a>) -> Self {
         let mut all = Self {
             times: view.times,
             floats: view.floats,
@@ -122,7 +121,7 @@ impl<'a> Samples<'a> {
     }
 
     /// Takes the samples before a moment.
-    fn until(&mut self, end_ms: i64) -> Self {
+    pub(super) fn until(&mut self, end_ms: i64) -> Self {
         let count = self.times.partition_point(|time| *time < end_ms);
         let (times, floats) = (self.times, self.floats);
         (self.times, self.floats) = (&times[count..], &floats[count..]);

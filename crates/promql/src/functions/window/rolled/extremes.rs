@@ -5,6 +5,7 @@ use icecore_model::rollup::{WindowColumns, WindowFields};
 use super::super::windows::Slot;
 use super::RolledView;
 use super::cells::{Cell, Cells};
+use super::runs::Runs;
 use super::sliding::{self, Merge};
 
 /// The smallest number; NaN if there is none.
@@ -66,6 +67,15 @@ fn extremes<E: Cell + Merge>(
     value: impl Fn(E) -> f64,
     set: &mut dyn FnMut(usize, Option<f64>),
 ) -> Vec<Slot> {
+    if view.folds_runs() {
+        let runs = Runs::new(view, WindowFields::COUNTS | column);
+        let mut parts = runs.no_parts();
+        for (step, span) in &view.spans.list {
+            runs.advance(&mut parts, span.after_ms, span.until_ms);
+            set(*step, sliding::of_runs(&runs, &parts).map(&value));
+        }
+        return Vec::new();
+    }
     let cells: Cells<E> = view.cells(WindowFields::COUNTS | column);
     let slots = cells.slots(view);
     let mut steps = view.spans.list.iter();

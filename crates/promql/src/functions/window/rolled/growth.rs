@@ -9,6 +9,7 @@ use super::super::windows::{Slot, WindowMode};
 use super::RolledView;
 use super::cells::{Cell, Cells};
 use super::corners::{self, Neighbours};
+use super::direct_growth;
 use super::sliding::{self, Merge};
 use super::totals::running;
 
@@ -44,10 +45,16 @@ impl Cell for Growth {
             first: columns.first[index],
             last_ms: columns.last_ms[index],
             last: columns.last[index],
-            samples: columns.numbers[index] + columns.nans[index],
-            lost: columns.correction.get(index).copied().unwrap_or_default(),
+            samples: columns.numbers[index] + columns.nans(index),
+            lost: lost_inside(columns, index),
         }
     }
+}
+
+/// What a counter lost inside of a window.
+#[inline]
+pub(super) fn lost_inside(columns: &WindowColumns, index: usize) -> f64 {
+    columns.correction.get(index).copied().unwrap_or_default()
 }
 
 /// A sum with what rounding lost.
@@ -78,6 +85,10 @@ pub(super) fn rates(
     kind: RateKind,
     set: &mut dyn FnMut(usize, Option<f64>),
 ) -> Vec<Slot> {
+    if view.folds_runs() && view.windows.mode == WindowMode::Plain {
+        direct_growth::rates(view, kind, set);
+        return Vec::new();
+    }
     let counter = Counter::new(view, kind);
     let slots = counter.cells.slots(view);
     let lost = counter.lost(&slots);
@@ -221,7 +232,7 @@ fn losses(cells: &[Growth]) -> Vec<Sum> {
 
 /// As Prometheus extrapolates to the ends of a range.
 #[inline]
-fn extrapolated(growth: &Growth, limits: (i64, i64), kind: RateKind) -> Option<f64> {
+pub(super) fn extrapolated(growth: &Growth, limits: (i64, i64), kind: RateKind) -> Option<f64> {
     if growth.samples < 2 {
         return None;
     }

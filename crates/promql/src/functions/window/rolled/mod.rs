@@ -5,6 +5,9 @@
 //! samples ─┴► cells in time order ─► fold the cells of each range ─► finish by function
 //! ```
 //!
+//! Most functions read cells where they lie (`runs`); others, and all where ranges overlap much,
+//! from a copy (`cells`).
+//!
 //! A cell is one sample or the inside of one window, reduced to what the function needs. Its
 //! position is the time of the sample, or a millisecond after the start of the window. So the cells
 //! of a range `(a, b]` whose ends lie on the grid are those with `a < position ≤ b`.
@@ -16,12 +19,14 @@
 
 mod cells;
 mod corners;
+mod direct_growth;
 mod estimates;
 mod extremes;
 mod growth;
 mod histograms;
 mod need;
 mod points;
+mod runs;
 mod sliding;
 mod spans;
 mod spread;
@@ -69,6 +74,8 @@ struct RolledView<'a> {
     spans: &'a Spans,
     annotations: &'a SeriesAnnotations<'a>,
     context: Option<&'a Context<'a>>,
+    /// Nobody wants to know which cells a step has.
+    is_direct: bool,
 }
 
 impl WindowEvaluator<'_> {
@@ -101,6 +108,9 @@ impl WindowEvaluator<'_> {
             spans: &spans,
             annotations: &annotations,
             context: self.query,
+            is_direct: !self.query.is_some_and(Context::counts_touched)
+                && series.histograms.is_empty()
+                && !rolled.has_histograms(),
         };
         self.fill(&view, &mut values)?;
         if let Kernel::Rate(RateKind { counter: true, .. }) = self.function.kernel {
@@ -109,7 +119,8 @@ impl WindowEvaluator<'_> {
         Ok(values)
     }
 
-    /// Sets the values of all steps whose range touches a window.
+    /// Sets the values of all steps whose range touches a window. The slots are those of cells;
+    /// none where functions read them where they lie.
     fn fill(&self, view: &RolledView<'_>, values: &mut Values) -> Result<()> {
         let mut set = |step: usize, value: Option<f64>| match value {
             Some(value) => values.set_float(step, value),
@@ -270,6 +281,11 @@ impl WindowEvaluator<'_> {
 impl RolledView<'_> {
     fn cells<T: Cell>(&self, needed: WindowFields) -> Cells<T> {
         Cells::new(self, needed)
+    }
+
+    /// Whether functions that fold all cells of each range may read them where they lie.
+    fn folds_runs(&self) -> bool {
+        self.is_direct && !self.spans.overlap
     }
 
     fn has_histograms(&self) -> bool {

@@ -5,6 +5,7 @@ use icecore_model::rollup::{WindowColumns, WindowFields};
 use super::super::windows::Slot;
 use super::RolledView;
 use super::cells::{Cell, Cells};
+use super::runs::Runs;
 
 /// One sample.
 #[derive(Clone, Copy)]
@@ -52,7 +53,20 @@ pub(super) fn firsts(
     value: impl Fn(Point) -> f64,
     set: &mut dyn FnMut(usize, Option<f64>),
 ) -> Vec<Slot> {
-    let cells: Cells<First> = view.cells(WindowFields::COUNTS | WindowFields::FIRST);
+    let needed = WindowFields::COUNTS | WindowFields::FIRST;
+    if view.is_direct {
+        let runs = Runs::new(view, needed);
+        let mut parts = runs.no_parts();
+        for (step, span) in &view.spans.list {
+            runs.advance(&mut parts, span.after_ms, span.until_ms);
+            set(
+                *step,
+                runs.first(&parts).map(|(_, First(point))| value(point)),
+            );
+        }
+        return Vec::new();
+    }
+    let cells: Cells<First> = view.cells(needed);
     let slots = cells.slots(view);
     for ((step, _), slot) in view.spans.list.iter().zip(&slots) {
         let first = slot.of(&cells.values).first();
@@ -66,7 +80,17 @@ pub(super) fn lasts(
     value: impl Fn(Point) -> f64,
     set: &mut dyn FnMut(usize, Option<f64>),
 ) -> Vec<Slot> {
-    let cells: Cells<Last> = view.cells(WindowFields::COUNTS | WindowFields::LAST);
+    let needed = WindowFields::COUNTS | WindowFields::LAST;
+    if view.is_direct {
+        let runs = Runs::new(view, needed);
+        let mut parts = runs.no_parts();
+        for (step, span) in &view.spans.list {
+            runs.advance(&mut parts, span.after_ms, span.until_ms);
+            set(*step, runs.last(&parts).map(|Last(point)| value(point)));
+        }
+        return Vec::new();
+    }
+    let cells: Cells<Last> = view.cells(needed);
     let slots = cells.slots(view);
     for ((step, _), slot) in view.spans.list.iter().zip(&slots) {
         let last = slot.of(&cells.values).last();

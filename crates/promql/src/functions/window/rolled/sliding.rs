@@ -1,6 +1,8 @@
 //! Folds over ranges of cells that slide: each cell is merged a few times, however long the ranges.
 
 use super::super::windows::Slot;
+use super::cells::Cell;
+use super::runs::{Part, Runs};
 
 /// Runs that can be merged in time order.
 pub(super) trait Merge: Copy {
@@ -79,6 +81,19 @@ impl<M: Merge> Front<M> {
 pub(super) fn of<M: Merge>(cells: &[M]) -> Option<M> {
     let (first, rest) = cells.split_first()?;
     Some(rest.iter().fold(*first, |all, cell| all.merge(cell)))
+}
+
+/// The fold of the cells of a range where they lie.
+#[inline]
+pub(super) fn of_runs<M: Cell + Merge>(runs: &Runs<'_>, parts: &[Part]) -> Option<M> {
+    let mut folded: Option<M> = None;
+    runs.each(parts, |cell: M| {
+        folded = Some(match folded {
+            Some(all) => all.merge(&cell),
+            None => cell,
+        });
+    });
+    folded
 }
 
 fn joined<M: Merge>(before: Option<M>, after: Option<M>) -> Option<M> {

@@ -26,7 +26,12 @@ pub(super) struct Spans {
     pub(super) rounded: Vec<Resolution>,
     /// Levels with windows wider than the range.
     pub(super) short: Vec<Resolution>,
+    /// Most moments lie in many spans, so that folding each by itself is expensive.
+    pub(super) overlap: bool,
 }
+
+/// In how many spans a moment may lie on average for folding each by itself to be cheaper.
+const SMALL_OVERLAP: i64 = 3;
 
 impl Spans {
     pub(super) fn new(windows: &Windows, levels: &Levels) -> Self {
@@ -35,6 +40,7 @@ impl Spans {
             touched: Vec::new(),
             rounded: Vec::new(),
             short: Vec::new(),
+            overlap: false,
         };
         for step in 0..windows.grid.steps {
             let end_ms = windows.edges(step).1;
@@ -54,6 +60,12 @@ impl Spans {
             }
             spans.list.push((step, span));
         }
+        if let (Some((_, first)), Some((_, last))) = (spans.list.first(), spans.list.last()) {
+            let lengths = spans.list.iter().map(|(_, span)| span.length_ms());
+            let all_ms = lengths.fold(0, i64::saturating_add);
+            let hull_ms = last.until_ms.saturating_sub(first.after_ms);
+            spans.overlap = all_ms > hull_ms.saturating_mul(SMALL_OVERLAP);
+        }
         for segment in levels.segments.iter().filter(|s| !s.resolution.is_raw()) {
             let mut touched = spans.list.iter().map(|(_, span)| span.touched(windows));
             if touched.any(|(after_ms, until_ms)| segment.overlaps(after_ms, until_ms)) {
@@ -72,6 +84,10 @@ impl Span {
             self.after_ms.saturating_sub(before_ms),
             self.until_ms.saturating_add(after_ms),
         )
+    }
+
+    fn length_ms(&self) -> i64 {
+        self.until_ms.saturating_sub(self.after_ms)
     }
 
     /// The span of a range that ends at `end_ms`.

@@ -39,7 +39,7 @@ impl Cell for Spread {
                 columns.sum[index] / numbers
             },
             m2: columns.m2.get(index).copied().unwrap_or_default(),
-            has_nan: columns.nans[index] > 0,
+            has_nan: columns.nans(index) > 0,
         }
     }
 }

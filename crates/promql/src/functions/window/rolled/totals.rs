@@ -5,9 +5,10 @@ use icecore_model::kahan_add;
 use icecore_model::rollup::{WindowColumns, WindowFields};
 
 use super::super::windows::Slot;
-use super::RolledView;
 use super::cells::{Cell, Cells};
+use super::runs::Runs;
 use super::sliding::{self, Merge};
+use super::{RolledView, Span};
 
 /// The number of samples of a cell.
 #[derive(Clone, Copy)]
@@ -20,7 +21,7 @@ impl Cell for Count {
 
     #[inline]
     fn window(columns: &WindowColumns, index: usize, _: i64) -> Self {
-        Self(columns.numbers[index] + columns.nans[index])
+        Self(columns.numbers[index] + columns.nans(index))
     }
 }
 
@@ -36,6 +37,20 @@ struct Total {
 impl Total {
     fn sum(&self) -> f64 {
         self.sum + self.lost
+    }
+
+    /// What a function makes of it, without the part of the first window that lies outside.
+    #[inline]
+    fn finish(&self, span: &Span, first: Option<Self>, of: impl Fn(f64, f64) -> f64) -> f64 {
+        if self.nans > 0 {
+            return f64::NAN;
+        }
+        let (mut sum, mut count) = (self.sum(), self.numbers as f64);
+        if let Some(first) = first {
+            sum -= span.outside * first.sum();
+            count -= span.outside * first.numbers as f64;
+        }
+        of(sum, count)
     }
 }
 
@@ -57,7 +72,7 @@ impl Cell for Total {
             sum: columns.sum[index],
             lost: 0.0,
             numbers: columns.numbers[index],
-            nans: columns.nans[index],
+            nans: columns.nans(index),
         }
     }
 }
@@ -91,7 +106,12 @@ fn totals(
     finish: impl Fn(f64, f64) -> f64,
     set: &mut dyn FnMut(usize, Option<f64>),
 ) -> Vec<Slot> {
-    let cells: Cells<Total> = view.cells(WindowFields::COUNTS | WindowFields::SUM);
+    let needed = WindowFields::COUNTS | WindowFields::SUM;
+    if view.folds_runs() {
+        totals_of_runs(view, &Runs::new(view, needed), finish, set);
+        return Vec::new();
+    }
+    let cells: Cells<Total> = view.cells(needed);
     let slots = cells.slots(view);
     let mut steps = view.spans.list.iter().zip(&slots);
     sliding::fold(&cells.values, slots.iter().copied(), |total| {
@@ -99,23 +119,57 @@ fn totals(
             return;
         };
         let value = total.map(|total| {
-            if total.nans > 0 {
-                return f64::NAN;
-            }
-            let (mut sum, mut count) = (total.sum(), total.numbers as f64);
             let first = cells.first_window(span, *slot);
-            if let Some(first) = first.and_then(|first| sliding::of(first.of(&cells.values))) {
-                sum -= span.outside * first.sum();
-                count -= span.outside * first.numbers as f64;
-            }
-            finish(sum, count)
+            let first = first.and_then(|first| sliding::of(first.of(&cells.values)));
+            total.finish(span, first, &finish)
         });
         set(*step, value);
     });
     slots
 }
 
+fn totals_of_runs(
+    view: &RolledView<'_>,
+    runs: &Runs<'_>,
+    finish: impl Fn(f64, f64) -> f64,
+    set: &mut dyn FnMut(usize, Option<f64>),
+) {
+    let mut parts = runs.no_parts();
+    for (step, span) in &view.spans.list {
+        runs.advance(&mut parts, span.after_ms, span.until_ms);
+        let total: Option<Total> = sliding::of_runs(runs, &parts);
+        let value = total.map(|total| {
+            let first = runs.first_window(span, &parts);
+            let first = first.and_then(|first| sliding::of_runs(runs, &first));
+            total.finish(span, first, &finish)
+        });
+        set(*step, value);
+    }
+}
+
+impl Merge for Count {
+    #[inline]
+    fn merge(&self, after: &Self) -> Self {
+        Self(self.0 + after.0)
+    }
+}
+
 pub(super) fn counts(view: &RolledView<'_>, set: &mut dyn FnMut(usize, Option<f64>)) -> Vec<Slot> {
+    if view.folds_runs() {
+        let runs = Runs::new(view, WindowFields::COUNTS);
+        let mut parts = runs.no_parts();
+        for (step, span) in &view.spans.list {
+            runs.advance(&mut parts, span.after_ms, span.until_ms);
+            let count: Option<Count> = sliding::of_runs(&runs, &parts);
+            let value = count.map(|count| {
+                let first = runs.first_window(span, &parts);
+                let first = first.and_then(|first| sliding::of_runs(&runs, &first));
+                count.0 as f64 - span.outside * first.map_or(0.0, |Count(first)| first as f64)
+            });
+            set(*step, value);
+        }
+        return Vec::new();
+    }
     let cells: Cells<Count> = view.cells(WindowFields::COUNTS);
     let slots = cells.slots(view);
     let running = running(cells.values.iter().map(|count| count.0));
