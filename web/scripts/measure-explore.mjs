@@ -120,7 +120,7 @@ try {
     {
       prepare: async () => {
         await page.keyboard.press('Control+k');
-        await page.waitForFunction(() => document.activeElement?.closest('.palette'), null, { polling: 'raf' });
+        await page.waitForFunction(() => document.activeElement?.closest('.palette') !== null, null, { polling: 'raf' });
       },
       run: () => page.keyboard.insertText(nameOf(4242).slice(0, -2)),
     },

@@ -136,7 +136,7 @@ browserTest("zoom, Prometheus' links and keys", async ({ server, ui, open }) => 
   await page.keyboard.press('Escape');
   await page.waitForSelector('dialog[open]', { state: 'detached' });
   await page.keyboard.press('Control+k');
-  await page.waitForSelector('.palette');
+  await page.waitForSelector('.palette-input:focus');
   await page.keyboard.type('up_and');
   await until(async () => (await page.locator('.palette li').first().textContent())?.includes('up_and_down'), 'the metric is found');
   await page.keyboard.press('Enter');
