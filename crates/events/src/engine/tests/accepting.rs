@@ -440,6 +440,6 @@ async fn a_list_forgets_nothing_when_a_write_fails() {
         assert_eq!(numbers(&bench).await, listed);
         let report = bench.events.replay_quarantine().await.unwrap();
         assert_eq!((report.stored, report.remaining), (listed.len(), 0));
-        assert_eq!(numbers(&bench).await, []);
+        assert!(numbers(&bench).await.is_empty());
     }
 }
