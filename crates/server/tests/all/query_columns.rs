@@ -77,7 +77,8 @@ async fn floats_come_as_columns() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_said_beside_the_values_is_the_same() {
     let served = with_requests().await;
-    let query = "rate(requests[1m])&limit=1&stats=all&explain=true";
+    // An info about the name of the metric, and a warning because there are two series.
+    let query = "rate(requests[1m])%20or%20requests&limit=1&stats=all&explain=true";
     let columns = ask(&served, query, &[("Accept", COLUMNS)]).await;
     let (_, _, columns, mut json) = read(&columns.body);
     assert_eq!(columns.len(), 1);
