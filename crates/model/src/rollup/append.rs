@@ -76,6 +76,8 @@ impl JoinedWindows {
     /// Also returns the memory of the starts where it is not needed.
     pub fn finish_beside(mut self, like: &TimeColumn) -> (WindowColumns, Vec<i64>) {
         self.columns.fill_up(self.starts.len());
+        // A part may have a column for the sake of windows that were not wanted of it.
+        self.columns.leave_out_defaults();
         if self.starts[..] == like[..] {
             self.columns.starts = like.clone();
         } else {

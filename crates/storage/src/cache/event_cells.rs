@@ -353,9 +353,10 @@ impl PinnedCells {
             Some(Content::TooLarge) => KnownSpan::NotKept,
             None => {
                 let empty = state.empty.get(&span.group());
-                match empty.is_some_and(|empty| empty.has(span)) {
-                    true => KnownSpan::Cells(Arc::default()),
-                    false => KnownSpan::Missing,
+                if empty.is_some_and(|empty| empty.has(span)) {
+                    KnownSpan::Cells(Arc::default())
+                } else {
+                    KnownSpan::Missing
                 }
             }
         }

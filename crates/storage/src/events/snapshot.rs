@@ -144,9 +144,10 @@ impl Snapshot {
     fn count_reads(&self, found: &[StoredCells]) {
         let metrics = &self.context.metrics;
         for cells in found {
-            let counter = match cells.is_cached() {
-                true => &metrics.event_cell_cache_hits,
-                false => &metrics.event_cell_cache_misses,
+            let counter = if cells.is_cached() {
+                &metrics.event_cell_cache_hits
+            } else {
+                &metrics.event_cell_cache_misses
             };
             counter.add(cells.len() as u64);
         }
