@@ -95,7 +95,10 @@ async fn a_database_is_clean_at_every_stage() {
     let options = options(&dir.path().to_string_lossy());
     let db = open(options.clone()).await;
     let report = clean(&options.store).await;
-    assert_eq!(report.counts.records_total(), 0, "{report:#?}");
+    // Maintenance may have noted its time already.
+    let maintenance = report.counts.records.get(&RecordType::Maintenance);
+    let others = report.counts.records_total() - maintenance.copied().unwrap_or(0);
+    assert_eq!(others, 0, "{report:#?}");
 
     rich(&db).await;
     let report = clean(&options.store).await;
