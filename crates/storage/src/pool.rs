@@ -81,7 +81,7 @@ impl Pool {
 ///
 /// These are no threads of rayon: those look for work thirty times before they sleep, and give way
 /// to another thread each time. That suits work that is split; for a small write, which is not,
-/// it was 33 changes of threads and a fifth of the CPU.
+/// it was 20 to 30 changes of threads and a tenth of the CPU.
 pub(crate) struct WriteThreads(Arc<Semaphore>);
 
 impl WriteThreads {
