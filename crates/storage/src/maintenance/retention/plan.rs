@@ -21,6 +21,7 @@
 //!   has something. Other units do not wait for it.
 //! - Nothing is culled that has series which a coarser bucket lacks: those are made again of it,
 //!   and where that is not possible any more it stays for as long as the coarser level is kept.
+//! - Windows that stand in for finer levels stay for as long as those are kept.
 //! - Overlays are merged before anything is made of the windows that they belong to, or culled.
 //! - Where some series keep raw samples for longer than the others, those move to a remnant in the
 //!   write that culls the rest. There nothing is made of raw samples any more.
@@ -440,7 +441,8 @@ impl RetentionInput<'_> {
             let reason = self.reason_to_keep(level, window, &alone, this_hour_ms);
             let reason = reason
                 .or_else(|| self.lacking_above(level, &buckets))
-                .or_else(|| self.left_below(level, window, &buckets));
+                .or_else(|| self.left_below(level, window, &buckets))
+                .or_else(|| self.stands_in(level, &buckets));
             if let Some(reason) = reason {
                 kept_back.push(KeptBack {
                     resolution,
@@ -553,11 +555,26 @@ impl RetentionInput<'_> {
                     let found = self.listed.level_in(rule.resolution, *made);
                     !found.is_empty() && found.iter().all(has)
                 };
-                is_kept && !lacking.iter().all(is_there)
+                is_kept && (!lacking.iter().all(is_there) || !self.is_served(rule, finer))
             })
         };
         let is_lacking = buckets.iter().any(|bucket| is_lacking(*bucket));
         is_lacking.then_some("its windows lack series that it has")
+    }
+
+    /// Whether what a level would have of a remnant is in windows of its time: in its own, or in
+    /// coarser ones, if those leave nobody out that it has. Of other buckets it is made first.
+    fn is_served(&self, rule: &LevelRule, finer: Bucket) -> bool {
+        let left_out = |resolution| self.listed.left_out().of(resolution);
+        let leaves_out_more = |coarser: Resolution| {
+            let mut more = left_out(coarser).difference(left_out(rule.resolution));
+            more.next().is_some()
+        };
+        let coarser = self.listed.resolutions();
+        let coarser = coarser.filter(|r| *r > rule.resolution && leaves_out_more(*r));
+        let mut alone = coarser.flat_map(|level| self.listed.level_in(level, finer));
+        let is_alone = |made: Bucket| self.listed.level_in(rule.resolution, made).is_empty();
+        !ladder::is_remnant(finer.size) || !alone.any(is_alone)
     }
 
     /// Whether something finer is left of a unit, and of another part of it nothing is. What was
@@ -570,6 +587,22 @@ impl RetentionInput<'_> {
         let facts = buckets.iter().filter_map(|b| self.listed.facts(*b));
         let has_gone = facts.into_iter().any(|facts| facts.sources_gone);
         (has_finer && has_gone).then_some("something finer of its time is still kept")
+    }
+
+    /// Whether buckets have late samples that finer levels would still keep.
+    fn stands_in(&self, level: usize, buckets: &[Bucket]) -> Option<&'static str> {
+        let keeps = |rule: &LevelRule, bucket: &Bucket| {
+            let since_ms = rule
+                .retain_ms
+                .map(|ms| self.this_hour_ms().saturating_sub(ms));
+            since_ms.is_none_or(|since_ms| since_ms < bucket.end_ms())
+        };
+        let is_kept = |bucket: &Bucket| {
+            let stands_in = self.listed.facts(*bucket).is_some_and(|f| f.stands_in);
+            stands_in && self.rules[..level].iter().any(|rule| keeps(rule, bucket))
+        };
+        let is_kept = buckets.iter().any(is_kept);
+        is_kept.then_some("late samples in it are kept by finer levels, which are gone")
     }
 
     /// Whether buckets are rolled up to a level.
