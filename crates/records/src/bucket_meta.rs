@@ -27,8 +27,14 @@ const IS_LEAN: u8 = 4;
 const SOURCES_GONE: u8 = 8;
 const IS_OVERLAY: u8 = 16;
 const SAYS_LEFT_OUT: u8 = 32;
-const FLAGS: u8 =
-    HAS_HISTOGRAMS | HAS_START_TIMESTAMPS | IS_LEAN | SOURCES_GONE | IS_OVERLAY | SAYS_LEFT_OUT;
+const STANDS_IN: u8 = 64;
+const FLAGS: u8 = HAS_HISTOGRAMS
+    | HAS_START_TIMESTAMPS
+    | IS_LEAN
+    | SOURCES_GONE
+    | IS_OVERLAY
+    | SAYS_LEFT_OUT
+    | STANDS_IN;
 
 /// What has been done to a bucket's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -91,6 +97,8 @@ pub struct RollupMeta {
     /// Hashes of the groups of series that were left out; what they are hashes of is up to the
     /// writer. `None`: written before this was noted.
     pub left_out: Option<BTreeSet<u64>>,
+    /// They have late samples of series that only finer levels keep, and stand in for those.
+    pub stands_in: bool,
 }
 
 impl BucketMeta {
@@ -176,6 +184,7 @@ pub fn decode(value: &[u8]) -> Result<BucketMeta, DecodeError> {
         rollup: RollupMeta {
             is_lean: flags & IS_LEAN != 0,
             sources_gone: flags & SOURCES_GONE != 0,
+            stands_in: flags & STANDS_IN != 0,
             ..RollupMeta::default()
         },
     };
@@ -206,6 +215,7 @@ fn flags(meta: &BucketMeta) -> u8 {
         | bit(meta.rollup.sources_gone, SOURCES_GONE)
         | bit(meta.is_overlay, IS_OVERLAY)
         | bit(meta.rollup.left_out.is_some(), SAYS_LEFT_OUT)
+        | bit(meta.rollup.stands_in, STANDS_IN)
 }
 
 fn read_left_out(reader: &mut Reader<'_>) -> Result<BTreeSet<u64>, DecodeError> {

@@ -448,7 +448,9 @@ fn bucket_metas() -> Vec<Vec<u8>> {
     };
     let mut noted = rolled_up.clone();
     noted.rollup.left_out = Some([7, u64::MAX].into());
-    let all = [meta, rolled_up, noted];
+    let mut standing_in = noted.clone();
+    standing_in.rollup.stands_in = true;
+    let all = [meta, rolled_up, noted, standing_in];
     all.iter().map(bucket_meta::encode).collect()
 }
 

@@ -6,6 +6,7 @@ mod crash;
 mod flow;
 mod others;
 mod shards;
+mod stored;
 mod tutorial;
 
 use std::path::Path;

@@ -182,6 +182,34 @@ proptest! {
         }
     }
 
+    /// P4, P15, P25: each sample counts in the window that it lies in, start included, and in no
+    /// other; a window of which there is nothing is not there. So intervals that are made of whole
+    /// windows add up to all samples.
+    #[test]
+    fn each_sample_counts_in_one_window(samples in samples(any_value())) {
+        let is_stale = |value: f64| value.to_bits() == STALE_NAN_BITS;
+        for resolution in [Resolution::FIVE_MINUTES, Resolution::HOUR] {
+            let windows = roll_up(resolution, samples.iter().copied());
+            let of = |window: &Window| {
+                let end_ms = window.start_ms + resolution.ms();
+                let inside = samples.iter().filter(|(t, _)| (window.start_ms..end_ms).contains(t));
+                inside.copied().collect::<Vec<(i64, f64)>>()
+            };
+            let mut covered = 0;
+            for window in &windows {
+                let inside = of(window);
+                prop_assert!(!inside.is_empty(), "{window:?}");
+                let counted = inside.iter().filter(|(_, value)| !is_stale(*value)).count();
+                covered += counted;
+                let all = window.all().map_or(0, |all| all.samples());
+                prop_assert_eq!(all, counted as u64, "{:?}", window);
+            }
+            prop_assert!(windows.is_sorted_by(|a, b| a.start_ms < b.start_ms));
+            let all = samples.iter().filter(|(_, value)| !is_stale(*value)).count();
+            prop_assert_eq!(covered, all);
+        }
+    }
+
     /// P6: a counter never loses anything.
     #[test]
     fn counters_grow(samples in samples(float().prop_map(f64::abs))) {

@@ -144,6 +144,12 @@ pub(crate) fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
              00020201000000000000f0debc9a78563412",
         ),
         (
+            "value BucketMeta, rolled up, standing in",
+            bucket_meta::encode(&standing_in_meta()),
+            "01016fe0a712ca050200f4030188aac10df0b80af0010380ccc9fdf962fe858181fa62ec420c\
+             0000",
+        ),
+        (
             "value BucketMeta, overlay",
             bucket_meta::encode(&BucketMeta {
                 is_overlay: true,
@@ -234,6 +240,7 @@ fn rolled_meta() -> BucketMeta {
             source: Resolution::RAW,
             sources_gone: true,
             left_out: None,
+            stands_in: false,
         },
         ..bucket_meta()
     }
@@ -245,6 +252,18 @@ fn noted_meta(left_out: &[u64]) -> BucketMeta {
     BucketMeta {
         rollup: RollupMeta {
             left_out: Some(left_out.iter().copied().collect()),
+            ..meta.rollup
+        },
+        ..meta
+    }
+}
+
+/// The same, with late samples of series that only finer levels keep.
+fn standing_in_meta() -> BucketMeta {
+    let meta = noted_meta(&[]);
+    BucketMeta {
+        rollup: RollupMeta {
+            stands_in: true,
             ..meta.rollup
         },
         ..meta

@@ -102,7 +102,7 @@ proptest! {
     fn bucket_metas(
         code in 0u8..=10,
         numbers in any::<(u32, u64, u64, u64)>(),
-        rolled_up in any::<(u64, u64, bool, u8, bool)>(),
+        rolled_up in any::<(u64, u64, bool, u8, bool, bool)>(),
         flags in any::<(bool, bool, bool)>(),
         times in any::<(i64, i64)>(),
         runs in prop::collection::btree_set(any::<u32>(), 0..5),
@@ -110,13 +110,13 @@ proptest! {
         left_out in prop::option::of(prop::collection::btree_set(any::<u64>(), 0..4)),
     ) {
         let resolution = Resolution::from_code(code).unwrap();
-        let (windows, histogram_windows, is_lean, source, sources_gone) = rolled_up;
+        let (windows, histogram_windows, is_lean, source, sources_gone, stands_in) = rolled_up;
         let (state, rollup) = if resolution.is_raw() {
             (BucketState::Raw, RollupMeta::default())
         } else {
             let source = Resolution::from_code(source % code).unwrap();
             let rollup = RollupMeta {
-                windows, histogram_windows, is_lean, source, sources_gone, left_out,
+                windows, histogram_windows, is_lean, source, sources_gone, left_out, stands_in,
             };
             (BucketState::RolledUp, rollup)
         };

@@ -18,6 +18,10 @@
 //! - A bucket of windows says which series it has left out. One that lacks series which its level
 //!   should have is made again where its sources have them; until then, and where they are gone, a
 //!   finer level that has them counts in its place.
+//! - What came late of series that only finer levels keep lies in windows as well, if those levels
+//!   are gone there. A bucket that has such samples stands in for those levels: it says so, it is
+//!   kept for as long, and what is made of it has all of its series. The same holds of what is made
+//!   of windows that lack series, which may have got late samples of those.
 //! - Series that are kept for longer than the others have their samples in remnants when the level
 //!   goes. A remnant has all or nothing of a series: what it has of it is all that the raw level
 //!   had in its time. It is no part of that level either, which is not whole there any more.
@@ -88,6 +92,8 @@ pub(crate) struct RolledBucket {
     pub(crate) dirty: BTreeSet<BucketStart>,
     /// `None`: it does not say so.
     pub(crate) left_out: Option<Groups>,
+    /// It has late samples of series that only finer levels keep: it is kept for as long as those.
+    pub(crate) stands_in: bool,
 }
 
 impl RolledBucket {
@@ -103,6 +109,7 @@ impl RolledBucket {
             is_lean: meta.rollup.is_lean,
             dirty: meta.dirty_hours.iter().copied().map(BucketStart).collect(),
             left_out: meta.rollup.left_out.clone(),
+            stands_in: meta.rollup.stands_in,
         })
     }
 
@@ -178,6 +185,29 @@ impl Listed {
         if let Some(known) = self.remnants.get_mut(&remnant) {
             *known = hours;
         }
+    }
+
+    /// The remnants of which some hours are in no windows any more once some buckets have gone, with
+    /// all such hours of them.
+    pub(crate) fn left_alone(&self, going: &[Bucket]) -> Vec<(Bucket, BTreeSet<BucketStart>)> {
+        let windows = going
+            .iter()
+            .filter(|bucket| self.facts.contains_key(bucket));
+        let windows: BTreeSet<Bucket> = windows.copied().collect();
+        let mut left_alone = Vec::new();
+        for (remnant, known) in &self.remnants {
+            let inside = windows.iter().filter(|bucket| bucket.overlaps(*remnant));
+            let hours = inside.flat_map(|bucket| bucket.each_hour());
+            let hours = hours.filter(|hour| {
+                let is_going = |bucket: Bucket| windows.contains(&bucket);
+                remnant.contains(hour.start_ms()) && self.rolled_around(*hour).all(is_going)
+            });
+            let all: BTreeSet<BucketStart> = hours.chain(known.iter().copied()).collect();
+            if all.len() > known.len() {
+                left_alone.push((*remnant, all));
+            }
+        }
+        left_alone
     }
 
     /// The hours of raw buckets that no windows hold.
@@ -318,8 +348,26 @@ impl Listed {
         self.left_out_of(bucket).difference(wanted).copied()
     }
 
+    /// Whether something of these stands in for finer levels. What is made of them does the same.
+    pub(crate) fn stand_in(&self, sources: &[Bucket]) -> bool {
+        let mut facts = sources.iter().filter_map(|source| self.facts(*source));
+        facts.any(|facts| facts.stands_in)
+    }
+
+    /// Whether these may have late samples of series that they say they have left out. Which ones is
+    /// not known, so nothing is left out of what is made of them: no level has a sample that a coarser
+    /// one lacks without saying so.
+    pub(crate) fn pass_all_on(&self, windows: &[Bucket]) -> bool {
+        let mut all = windows.iter();
+        self.stand_in(windows) || all.any(|bucket| self.lacks(*bucket).next().is_some())
+    }
+
     /// What a bucket of windows does not have that is made of others now.
     pub(crate) fn made_without(&self, resolution: Resolution, sources: &[Bucket]) -> Groups {
+        if self.pass_all_on(sources) {
+            let left_out = sources.iter().flat_map(|source| self.left_out_of(*source));
+            return left_out.copied().collect();
+        }
         let lacking = sources.iter().flat_map(|source| self.lacks(*source));
         let own = self.left_out.of(resolution).iter().copied();
         own.chain(lacking).collect()
@@ -407,6 +455,7 @@ impl Listed {
         Ok(RolledBucket {
             source: source.unwrap_or(first.source),
             left_out: Some(left_out.copied().collect()),
+            stands_in: self.stand_in(parts),
             ..(*first).clone()
         })
     }
@@ -508,6 +557,7 @@ mod tests {
             is_lean: false,
             dirty: BTreeSet::new(),
             left_out: Some(Groups::new()),
+            stands_in: false,
         }
     }
 

@@ -223,6 +223,14 @@ impl Buckets {
         }
     }
 
+    /// Windows get late samples that only finer levels keep. Known before it is written: a write
+    /// that fails may have taken place.
+    pub(crate) fn set_stands_in(&self, bucket: Bucket) {
+        if let Some(facts) = self.listed.write().facts_mut(bucket) {
+            facts.stands_in = true;
+        }
+    }
+
     /// What the meta of a remnant says of it.
     pub(crate) fn set_remnant(&self, bucket: Bucket, meta: &BucketMeta) {
         self.listed.write().set_alone(bucket, alone_of(meta));
@@ -377,6 +385,7 @@ async fn stored_levels(view: &View) -> Result<Listed> {
             is_lean: false,
             dirty: BTreeSet::new(),
             left_out: Some(Groups::new()),
+            stands_in: false,
         };
         listed.insert_rolled(bucket, facts);
     }

@@ -357,6 +357,9 @@ impl Reading<'_> {
             let groups = left_out.len();
             self.lines([format!("groups of series left out {groups}")]);
         }
+        if meta.rollup.stands_in {
+            self.lines(["stands in for finer levels"]);
+        }
         Ok(())
     }
 

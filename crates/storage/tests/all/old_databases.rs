@@ -1,7 +1,9 @@
 //! Databases that earlier versions wrote: they open, answer, and are gone on with.
 
+mod rolled;
+
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use icecore_model::Matcher;
 use icecore_storage::testing::Hooks;
@@ -14,10 +16,13 @@ const DAY: i64 = 24 * HOUR;
 
 /// Copies a database, because it is written to.
 fn copied(name: &str) -> tempfile::TempDir {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/databases");
     let to = tempfile::tempdir().unwrap();
-    copy(&from.join(name), to.path());
+    copy(&databases().join(name), to.path());
     to
+}
+
+fn databases() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/databases")
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use icecore_model::retention::{ColumnSet, LateData, RetentionPolicy};
+use icecore_model::retention::{ColumnSet, LateData, Override, Retention, RetentionPolicy};
 use icecore_model::rollup::{Resolution, WindowFields};
 use icecore_model::{MatchOp, Matcher, RawLabels, Sample, SampleSink};
 use icecore_storage::testing::Hooks;
@@ -98,6 +98,18 @@ impl Scale {
             ])),
             Some(RetentionPolicy::raw_for(8 * DAY).unwrap()),
             None,
+            // Raw samples alone, and for longer than windows of others.
+            Some(with_overrides(
+                [6, 12, 40],
+                &[("Counter.*", [35, 0, 0]), ("Gauge1|Mixed.*", [6, 0, 0])],
+            )),
+            Some(with_overrides(
+                [6, 12, 40],
+                &[
+                    ("Counter.*|Gauge3", [30, 0, 40]),
+                    ("Histogram.*", [6, 12, 0]),
+                ],
+            )),
         ];
         Self {
             days: 60,
@@ -166,6 +178,22 @@ impl Scale {
         let all = floats.chain(histograms).enumerate().map(shape);
         all.map(Series::new).collect()
     }
+}
+
+/// Levels that merge late samples, and other times for some series.
+fn with_overrides(days: [i64; 3], overrides: &[(&str, [i64; 3])]) -> RetentionPolicy {
+    let levels = [RAW, FIVE, HOURLY];
+    let of = |(series, days): &(&str, [i64; 3])| Override {
+        matchers: vec![Matcher::new(MatchOp::Regex, "series", *series).unwrap()],
+        retain: levels
+            .into_iter()
+            .zip(days.map(|days| Retention::For(days * DAY)))
+            .collect(),
+    };
+    let policy = merging_late(&policy(days));
+    let (levels, delay_ms) = (policy.levels().to_vec(), policy.rollup_delay_ms());
+    let overrides = overrides.iter().map(of).collect();
+    RetentionPolicy::new(levels, delay_ms, policy.late_data(), overrides).unwrap()
 }
 
 /// What has happened, for the report.
@@ -254,7 +282,7 @@ impl Year {
         self.db().set_retention(self.policy.clone());
         if let Some(policy) = &self.policy {
             let now_ms = self.world.clock.now_ms() - self.ahead_ms;
-            self.model.promises.hold(policy, now_ms);
+            self.model.hold(policy, now_ms);
         }
     }
 
@@ -404,7 +432,17 @@ impl Year {
 
     /// A sample of some time that has passed, which is refused where it would come too late.
     fn write_late(&mut self) {
-        let raw_since = self.model.promises.kept_since(RAW).max(START);
+        let at = self.dice.below(self.model.series.len() as u64) as usize;
+        let series = &self.model.series[at];
+        // Where raw samples of others are gone, those of all series come late.
+        let own_since = series.promises.kept_since(RAW);
+        let gone_ms = series.promises.gone_ms();
+        let raw_since = self
+            .model
+            .promises
+            .kept_since(RAW)
+            .max(own_since)
+            .max(START);
         let now = self.now_ms();
         let mut from = match self.dice.below(10) {
             0..4 => now - DAY,
@@ -413,17 +451,16 @@ impl Year {
         };
         let is_merged = |policy: &RetentionPolicy| policy.late_data() == LateData::Merge;
         if self.policy.as_ref().is_some_and(is_merged) && self.chance(50) {
-            from = self.model.promises.gone_ms();
+            from = gone_ms;
         }
         from = from.max(START);
         let time = from + self.dice.below((now - from).max(1) as u64) as i64;
         // Time that was too old for a while may have something or not.
-        let told = self.told_ms();
-        if time < self.model.promises.gone_ms() && time >= told {
+        let series = &self.model.series[at];
+        let told = self.told_ms(series);
+        if time < gone_ms && time >= told {
             return;
         }
-        let at = self.dice.below(self.model.series.len() as u64) as usize;
-        let series = &self.model.series[at];
         let known = series.regular(time..time + series.shape.interval_ms).next();
         // Half of them take the place of a sample.
         let (time, value) = match (known, self.dice.below(2)) {
@@ -463,10 +500,13 @@ impl Year {
     }
 
     /// What is older is refused and not shown, as far as that is certain.
-    fn told_ms(&self) -> i64 {
-        let levels = self.policy.as_ref().map(|policy| policy.levels());
-        let last = levels.and_then(|levels| levels.last());
-        let retain_ms = last.and_then(|level| level.retain.ms());
+    fn told_ms(&self, series: &Series) -> i64 {
+        let retain_ms = self.policy.as_ref().and_then(|policy| {
+            let class = series.shape.class(policy);
+            let levels = policy.levels().iter();
+            let retained = levels.map(|level| policy.retain(class, level.resolution));
+            retained.max().and_then(|longest| longest.ms())
+        });
         match retain_ms {
             Some(retain_ms) if self.has_caught_up() => {
                 self.now_ms().div_euclid(HOUR) * HOUR - retain_ms
@@ -601,16 +641,18 @@ impl Year {
 
     /// One for samples, one for windows of 5 minutes and one for those of an hour.
     fn questions(&mut self) -> Vec<Question> {
-        let gone = self.model.promises.gone_ms();
-        let first = gone.max(START).div_euclid(HOUR);
         let last = self.now_ms().div_euclid(HOUR) + 1;
         let lean = WindowFields::ALL.without(WindowFields::M2 | WindowFields::CHANGES);
         let steps = [(0, 100), (HOUR / 2, 200), (HOUR, 1500)];
         let question = |(step_ms, hours_max)| {
+            let series = self.some_series();
+            let gone = series.iter().map(|at| &self.model.series[*at]);
+            let gone = gone.map(|series| series.promises.gone_ms()).max();
+            let first = gone.unwrap_or(START).max(START).div_euclid(HOUR);
             let from = first + self.dice.below((last - first).max(1) as u64) as i64;
             let to = (from + 1 + self.dice.below(hours_max) as i64).min(last);
             Question {
-                series: self.some_series(),
+                series,
                 hours: (from, to.max(from + 1)),
                 step_ms,
                 fields: [lean, WindowFields::ALL][self.dice.below(2) as usize],
@@ -629,9 +671,10 @@ impl Year {
         }
         if self.chance(10) {
             let series = self.some_series();
-            let extent = (START, self.now_ms(), self.told_ms());
+            let extent = (START, self.now_ms());
+            let told = |series: &Series| self.told_ms(series);
             let looking =
-                answers::nothing_comes_back(self.db(), &self.model, &series, extent, when);
+                answers::nothing_comes_back(self.db(), &self.model, &series, extent, told, when);
             self.process().run(looking);
         }
     }

@@ -62,7 +62,7 @@ impl Head {
     ) -> Result<AppendReceipt, NotAdmitted> {
         let mut sequencer = self.sequencer.lock();
         sequencer.admit(batch.hours(), open_hours_max, time.now_ms)?;
-        if batch.hours().any(|hour| self.refuses(hour)) {
+        if batch.is_below(&self.floor()) {
             return Err(NotAdmitted::TooOld);
         }
         let series_before = self.series.load(Relaxed);

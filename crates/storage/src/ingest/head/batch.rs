@@ -8,14 +8,16 @@
 //!   append.
 
 use icecore_model::{
-    BucketSize, BucketStart, CatalogChange, Exemplar, HOUR_MS, Histogram, MAX_TIMESTAMP_MS,
+    BucketSize, BucketStart, CatalogChange, Exemplar, HOUR_MS, Histogram, Labels, MAX_TIMESTAMP_MS,
     METRIC_NAME, Metadata, RawLabels, Rejection, Sample, SampleSink, is_stale_nan, push_raw_label,
 };
 use icecore_records::{forward_index, journal, key};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use super::Head;
 use super::cursor::HourCounts;
+use super::floor::TimeFloor;
 use super::registry::{LabelHash, SeriesRef};
 use crate::ingest::EVENT_RECORD_KINDS;
 use crate::options::Limits;
@@ -77,6 +79,10 @@ pub(crate) struct BatchBuffers {
     pub(super) label_bytes: Vec<u8>,
     new_by_hash: HashMap<LabelHash, u32>,
     hours: HourCounts,
+    /// What was too old when the request was decoded, and the hours, with the classes of series, of
+    /// which it has samples although some are.
+    floor: Arc<TimeFloor>,
+    hours_of_classes: BTreeSet<(BucketStart, usize)>,
     rejections: Vec<Rejection>,
     /// Where the points of the sender begin, if it is told, by [`Column`].
     points: Vec<[u32; 5]>,
@@ -133,6 +139,7 @@ impl BatchBuffers {
         self.label_bytes.clear();
         self.new_by_hash.clear();
         self.hours.clear();
+        self.hours_of_classes.clear();
         self.rejections.clear();
         self.points.clear();
         self.refused_points.clear();
@@ -159,6 +166,12 @@ impl BatchBuffers {
     /// Hours that the request touches, each once.
     pub(crate) fn hours(&self) -> impl ExactSizeIterator<Item = BucketStart> {
         self.hours.hours()
+    }
+
+    /// Whether something became too old since it was decoded.
+    pub(super) fn is_below(&self, floor: &Arc<TimeFloor>) -> bool {
+        let is_same = Arc::ptr_eq(floor, &self.floor);
+        !is_same && floor.rose(&self.floor, self.hours(), &self.hours_of_classes)
     }
 
     pub(crate) fn take_rejections(&mut self) -> Vec<Rejection> {
@@ -247,6 +260,10 @@ pub struct WriteBatch<'h> {
     last: Option<SeriesRef>,
     /// The hour touched last, as `[start, end)` in ms.
     hour_ms: (i64, i64),
+    /// Whether it takes samples of some series only.
+    hour_is_of_class: bool,
+    /// The class of the current series, once it is known.
+    class: Option<usize>,
     latest_ms: i64,
     /// What is left of [`TEXT_BYTES_MAX`].
     text_bytes_left: usize,
@@ -261,6 +278,7 @@ impl<'h> WriteBatch<'h> {
     /// `now_ms` is the machine's clock: timestamps too far ahead of it are refused.
     pub(crate) fn new(head: &'h Head, buffers: &'h mut BatchBuffers, now_ms: i64) -> Self {
         buffers.clear();
+        buffers.floor = head.floor();
         let ahead = i64::try_from(head.limits.future_max.as_millis()).unwrap_or(MAX_TIMESTAMP_MS);
         Self {
             head,
@@ -268,6 +286,8 @@ impl<'h> WriteBatch<'h> {
             current: Current::Refused("sample before any series".into()),
             last: None,
             hour_ms: (0, 0),
+            hour_is_of_class: false,
+            class: None,
             latest_ms: now_ms.saturating_add(ahead).min(MAX_TIMESTAMP_MS - 1),
             text_bytes_left: TEXT_BYTES_MAX,
         }
@@ -288,20 +308,29 @@ impl<'h> WriteBatch<'h> {
     }
 
     fn announce(&mut self, series: SeriesRef) {
-        self.current = Current::Series(series.0);
+        self.begin(Current::Series(series.0));
         self.last = Some(series);
     }
 
-    /// Checks a timestamp and notes its hour.
     #[inline]
-    fn accept_time(&mut self, timestamp_ms: i64) -> bool {
+    fn begin(&mut self, current: Current) {
+        self.current = current;
+        self.class = None;
+        if self.hour_is_of_class {
+            self.hour_ms = (0, 0);
+        }
+    }
+
+    /// Checks a timestamp of a series, which is the current one, and notes its hour.
+    #[inline]
+    fn accept_time(&mut self, series: u32, timestamp_ms: i64) -> bool {
         if timestamp_ms >= self.hour_ms.0 && timestamp_ms < self.hour_ms.1 {
             return true;
         }
-        self.accept_new_hour(timestamp_ms)
+        self.accept_new_hour(series, timestamp_ms)
     }
 
-    fn accept_new_hour(&mut self, timestamp_ms: i64) -> bool {
+    fn accept_new_hour(&mut self, series: u32, timestamp_ms: i64) -> bool {
         let Some(hour) = BucketSize::HOUR.bucket_of(timestamp_ms) else {
             self.refuse(format!(
                 "timestamp {timestamp_ms} ms is outside of what can be stored"
@@ -315,7 +344,9 @@ impl<'h> WriteBatch<'h> {
             ));
             return false;
         }
-        if self.head.refuses(hour) {
+        let of_class = self.buffers.floor.refuses_some(hour);
+        let class = of_class.then(|| self.class_of(series));
+        if class.is_some_and(|class| self.buffers.floor.refuses(hour, class)) {
             self.refuse(TOO_OLD.into());
             return false;
         }
@@ -331,8 +362,36 @@ impl<'h> WriteBatch<'h> {
             hour.start_ms(),
             (hour.start_ms() + HOUR_MS).min(self.latest_ms + 1),
         );
+        self.hour_is_of_class = of_class;
+        let of_class = class.map(|class| (hour, class));
+        self.buffers.hours_of_classes.extend(of_class);
         self.buffers.hours.touch(hour);
         true
+    }
+
+    /// The class of a series, which is the current one: how long it is kept.
+    fn class_of(&mut self, series: u32) -> usize {
+        let floor = &self.buffers.floor;
+        if !floor.has_classes() {
+            return 0;
+        }
+        if let Some(class) = self.class {
+            return class;
+        }
+        let labels = match BatchBuffers::is_new(series) {
+            Some(new) => {
+                let bytes = self.buffers.new_series[new].bytes.clone();
+                let mut pairs = Vec::with_capacity(16);
+                RawLabels(&self.buffers.label_bytes[bytes])
+                    .parse(&mut pairs)
+                    .expect("canonical label bytes were built from checked labels");
+                Labels::from_sorted(pairs.into_iter())
+            }
+            None => self.head.index().labels(SeriesRef(series)),
+        };
+        let class = floor.class_of(&labels);
+        self.class = Some(class);
+        class
     }
 
     fn refuse(&mut self, reason: String) {
@@ -395,15 +454,14 @@ impl SampleSink for WriteBatch<'_> {
         let (series, length) = self.head.registry.guess(self.last, bytes)?;
         self.announce(series);
         if let Err(reason) = self.spend(length) {
-            self.current = Current::Refused(reason);
+            self.begin(Current::Refused(reason));
         }
         Some(length)
     }
 
     fn series(&mut self, labels: RawLabels<'_>) {
         if let Err(reason) = self.spend(labels.0.len()) {
-            self.current = Current::Refused(reason);
-            return;
+            return self.begin(Current::Refused(reason));
         }
         let hash = self.head.registry.hash(labels.0);
         if let Some(series) = self.head.registry.lookup(hash) {
@@ -412,19 +470,20 @@ impl SampleSink for WriteBatch<'_> {
             }
             return self.announce(series);
         }
-        self.current = match self.buffers.new_by_hash.get(&hash) {
+        let current = match self.buffers.new_by_hash.get(&hash) {
             Some(new) => Current::Series(*new),
             None => match self.unknown_series(labels, hash) {
                 Ok(series) => Current::Series(series),
                 Err(reason) => Current::Refused(reason),
             },
         };
+        self.begin(current);
     }
 
     #[inline]
     fn sample(&mut self, sample: Sample) {
         let Some(series) = self.current() else { return };
-        if !self.accept_time(sample.timestamp_ms) {
+        if !self.accept_time(series, sample.timestamp_ms) {
             return;
         }
         if sample.start_timestamp_ms != 0 {
@@ -439,7 +498,7 @@ impl SampleSink for WriteBatch<'_> {
 
     fn histogram(&mut self, timestamp_ms: i64, start_ms: i64, histogram: Histogram) {
         let Some(series) = self.current() else { return };
-        if self.accept_time(timestamp_ms) {
+        if self.accept_time(series, timestamp_ms) {
             let pending = PendingHistogram {
                 series,
                 timestamp_ms,
@@ -462,7 +521,7 @@ impl SampleSink for WriteBatch<'_> {
         if change.value.is_nan() {
             return self.refuse("delta point whose value is not a number".into());
         }
-        if self.accept_time(change.timestamp_ms) {
+        if self.accept_time(series, change.timestamp_ms) {
             self.buffers.deltas.push(PendingDelta {
                 series,
                 timestamp_ms: change.timestamp_ms,
@@ -477,7 +536,7 @@ impl SampleSink for WriteBatch<'_> {
             return self.histogram(timestamp_ms, 0, histogram);
         }
         let Some(series) = self.current() else { return };
-        if self.accept_time(timestamp_ms) {
+        if self.accept_time(series, timestamp_ms) {
             self.buffers.delta_histograms.push(PendingHistogram {
                 series,
                 timestamp_ms,
@@ -516,7 +575,7 @@ impl SampleSink for WriteBatch<'_> {
         if let Err(reason) = allowed.and_then(|bytes| self.spend(bytes)) {
             return self.refuse(reason);
         }
-        if self.accept_time(exemplar.timestamp_ms) {
+        if self.accept_time(series, exemplar.timestamp_ms) {
             self.buffers.exemplars.push((series, exemplar));
         }
     }

@@ -37,8 +37,8 @@ mod totals;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use icecore_model::{BucketStart, Exemplar, Labels, Matcher};
@@ -83,7 +83,7 @@ pub(crate) struct Head {
     pages: Box<[OnceLock<Page>]>,
     sequencer: Mutex<Sequencer>,
     /// Which hours take no samples.
-    floor: RwLock<TimeFloor>,
+    floor: RwLock<Arc<TimeFloor>>,
     pub(crate) metadata: RwLock<MetadataMap>,
     pub(crate) catalog: RwLock<CatalogChanges>,
     /// Running totals of deltas. Locked behind the sequencer.

@@ -112,13 +112,15 @@ fn check_rolled(
     }
     check_complete(&listed, target, sources)?;
     let policy = maintenance.retention.policy();
-    if !roll_up.is_empty() && roll_up.left_out != left_out(policy.clone(), roll_up.resolution) {
+    // What is noted is what was left out, not what others have been told meanwhile.
+    listed.set_policy(policy.as_deref());
+    let leaving_out = policy.filter(|_| !listed.pass_all_on(sources));
+    let left_out = left_out(leaving_out, roll_up.resolution);
+    if !roll_up.is_empty() && roll_up.left_out != left_out {
         return Err(format!("the policy has changed since {target} was begun"));
     }
     let source = sources.first().map(|source| source.size);
     let source = source.and_then(|size| listed.sizes().resolution(size));
-    // What is noted is what was left out, not what others have been told meanwhile.
-    listed.set_policy(policy.as_deref());
     Ok(Some(RolledBucket {
         resolution: roll_up.resolution,
         source: source.unwrap_or_default(),
@@ -126,6 +128,7 @@ fn check_rolled(
         is_lean: roll_up.lean,
         dirty: BTreeSet::new(),
         left_out: Some(listed.made_without(roll_up.resolution, sources)),
+        stands_in: listed.stand_in(sources),
     }))
 }
 
@@ -206,6 +209,7 @@ pub(super) fn meta_of(
             is_lean: roll_up.is_some_and(|roll_up| roll_up.lean),
             source: facts.as_ref().map(|facts| facts.source).unwrap_or_default(),
             sources_gone: facts.as_ref().is_some_and(|facts| facts.sources_gone),
+            stands_in: facts.as_ref().is_some_and(|facts| facts.stands_in),
             left_out: facts.and_then(|facts| facts.left_out),
         },
     }

@@ -11,8 +11,13 @@
 //!   the samples. So a sample is in an overlay or in its windows, never in both, and not in the
 //!   windows of one level only. A repeat finds less to do; it may be cut anywhere.
 //! - A remnant gets what came late of the series that it has, in the same write, so that it still
-//!   has all of them. Other series are in windows alone, also those that would be in none: a
-//!   remnant that has some samples of a series has to have all.
+//!   has all of them. Other series are in windows alone: a remnant that has some samples of a series
+//!   has to have all.
+//! - What only finer levels keep, which are gone, gets into windows nevertheless. Those say in the
+//!   same write that they stand in for the finer levels, and are kept for as long.
+//! - What comes late gets into the windows of all levels of its time, also of those that leave its
+//!   series out: none has a sample that another lacks without saying so, and another policy may
+//!   look for it where this one does not.
 //! - Readers merge what is left of overlays in the same way: an answer is the same before,
 //!   meanwhile and afterwards.
 //! - Flushes and deletions of the window wait, and the head has nothing of the hours of the
@@ -25,6 +30,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
+use icecore_model::retention::RetentionPolicy;
 use icecore_records::{Bucket, bucket_meta, inverted_index, key};
 use slatedb::WriteBatch;
 use tracing::info;
@@ -35,7 +41,6 @@ use super::hold;
 use super::repair::map_series;
 use super::series_map::SeriesMap;
 use super::sources::{Source, check_tombstones, read_meta, read_sources};
-use super::windows::SeriesFilter;
 use super::write_limit::WriteLimit;
 use crate::buckets::{put_list, stored_list};
 use crate::error::{Error, Result};
@@ -83,13 +88,15 @@ pub(crate) async fn merge_late_until(
     let view = maintenance.context.engine.live_view();
     let mut sources = read_sources(&view, &all).await?;
     let map = map_series(maintenance, watch, &mut sources).await?;
+    let policy = maintenance.retention.policy();
+    let policy = policy.ok_or_else(|| watch.stale("there is no policy any more".into()))?;
     let mut merging = Merging {
         maintenance,
         watch,
         plan,
-        targets: targets(maintenance, plan, &sources)?,
+        targets: targets(plan, &sources)?,
         remnants: remnants(plan, &sources),
-        longer: Arc::new(SeriesFilter::longer(maintenance.retention.policy())),
+        policy,
         sources: &sources,
         buckets: all.into(),
         series: 0,
@@ -128,8 +135,7 @@ fn check(maintenance: &Maintenance, plan: &MergePlan) -> Result<(), String> {
     }
 }
 
-fn targets(maintenance: &Maintenance, plan: &MergePlan, sources: &[Source]) -> Result<Vec<Target>> {
-    let policy = maintenance.retention.policy();
+fn targets(plan: &MergePlan, sources: &[Source]) -> Result<Vec<Target>> {
     let of_windows = sources.iter().enumerate().skip(plan.overlays.len());
     let of_windows = of_windows.take(plan.targets.len());
     let target = |(at, source): (usize, &Source)| {
@@ -137,9 +143,8 @@ fn targets(maintenance: &Maintenance, plan: &MergePlan, sources: &[Source]) -> R
         let resolution = resolution.ok_or_else(|| {
             Error::Corrupt(format!("bucket {} has no windows", source.bucket).into())
         })?;
-        let filter = SeriesFilter::new(policy.clone(), resolution).map(Arc::new);
         let meta = source.meta.clone();
-        Ok(Target::new(at, source.bucket, resolution, meta, filter))
+        Ok(Target::new(at, source.bucket, resolution, meta))
     };
     of_windows.map(target).collect()
 }
@@ -164,8 +169,7 @@ struct Merging<'m> {
     buckets: Arc<[Bucket]>,
     targets: Vec<Target>,
     remnants: Vec<RemnantTarget>,
-    /// Series that keep raw samples for longer than others.
-    longer: Arc<SeriesFilter>,
+    policy: Arc<RetentionPolicy>,
     /// Series that had something.
     series: u64,
     limit: WriteLimit,
@@ -183,6 +187,7 @@ impl Merging<'_> {
                 view,
                 sources: self.sources,
                 windows: self.plan.overlays.len()..self.plan.overlays.len() + self.targets.len(),
+                with_labels: !self.policy.overrides().is_empty(),
                 concurrent_gets: self.maintenance.context.options.read.concurrent_gets,
             };
             let (chunk, bytes) = reader.read(some, &ids).await?;
@@ -191,7 +196,7 @@ impl Merging<'_> {
             let into = MergeTargets {
                 windows: self.targets.clone(),
                 remnants: self.remnants.clone(),
-                longer: Arc::clone(&self.longer),
+                policy: Arc::clone(&self.policy),
             };
             let overlays = self.plan.overlays.len();
             let work = move || chunk.merge(&buckets, overlays, into);
@@ -265,6 +270,9 @@ impl Merging<'_> {
         let targets = self.targets.iter().map(|t| (t.bucket(), &t.meta));
         let remnants = self.remnants.iter().map(|r| (r.bucket, &r.meta));
         for (bucket, meta) in targets.chain(remnants) {
+            if meta.rollup.stands_in {
+                self.maintenance.buckets.set_stands_in(bucket);
+            }
             let meta = bucket_meta::encode(meta).into();
             batch.put_bytes(key::bucket_meta(bucket), meta);
         }

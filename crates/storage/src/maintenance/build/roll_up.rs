@@ -7,6 +7,8 @@
 //! - The sources are everything of their level that is listed in the target's window, and what is
 //!   finer lies in them, when the window is held back and again at the commit.
 //! - Samples that come in meanwhile wait in the head, and deletions for the end of the job.
+//! - Series that the policy keeps no windows of are left out, unless sources may have late samples
+//!   of series that they say they have left out: nobody knows which ones.
 //!
 //! Elsewhere: how a bucket is built (`super::job`), what is rolled up and when
 //! (`crate::maintenance::retention`).
@@ -45,7 +47,9 @@ pub(crate) async fn roll_up_until(
     let check = |levels: &Listed| sources::check_complete(levels, target, &sorted);
     let _held = hold::hold(maintenance, target, &sorted, watch, check).await?;
     maintenance.context.pauses.pass("roll_up.held").await;
-    let filter = SeriesFilter::new(maintenance.retention.policy(), plan.resolution);
+    let has_all = maintenance.buckets.levels().pass_all_on(&sorted);
+    let policy = maintenance.retention.policy().filter(|_| !has_all);
+    let filter = SeriesFilter::new(policy, plan.resolution);
     let roll_up = RollUp {
         target,
         resolution: plan.resolution,

@@ -15,7 +15,6 @@
 use std::sync::Arc;
 
 use icecore_model::BucketStart;
-use icecore_model::retention::LateData;
 use icecore_model::rollup::Resolution;
 use icecore_records::bucket_meta::{self, BucketMeta};
 use icecore_records::tombstones::Tombstones;
@@ -28,8 +27,7 @@ use super::RetentionSnapshot;
 use super::plan::{self, CullPlan};
 use crate::buckets::kept_since::KeptClasses;
 use crate::buckets::levels::RolledBucket;
-use crate::buckets::ranges::joined;
-use crate::buckets::{put_list, read_meta, stored_list};
+use crate::buckets::{ladder, put_list, read_meta, stored_list};
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::ingest;
@@ -99,12 +97,19 @@ impl Drop for ClosedTime<'_> {
 }
 
 /// The metas of buckets of windows that outlive what they were made of: from now on they are made
-/// of what that was made of, or they are all that is left.
+/// of what that was made of, or they are all that is left. And those of remnants that are all that
+/// is left of some hours.
 pub(crate) async fn outlive(
     maintenance: &Maintenance,
     plan: &CullPlan,
 ) -> Result<Vec<(Bucket, BucketMeta)>> {
-    let outliving = plan::outliving(&maintenance.buckets.levels(), plan);
+    let (outliving, left_alone) = {
+        let listed = maintenance.buckets.levels();
+        (
+            plan::outliving(&listed, plan),
+            listed.left_alone(&plan.buckets),
+        )
+    };
     let view = maintenance.context.engine.live_view();
     let mut metas = Vec::with_capacity(outliving.len());
     for facts in outliving {
@@ -112,6 +117,11 @@ pub(crate) async fn outlive(
         meta.rollup.source = facts.source;
         meta.rollup.sources_gone = facts.sources_gone;
         metas.push((facts.bucket, meta));
+    }
+    for (remnant, hours) in left_alone {
+        let mut meta = read_meta(&view, remnant).await?;
+        meta.dirty_hours = hours.into_iter().map(BucketStart::minutes).collect();
+        metas.push((remnant, meta));
     }
     Ok(metas)
 }
@@ -204,6 +214,10 @@ pub(crate) async fn retire(
         .iter()
         .filter_map(|(bucket, meta)| Some((*bucket, RolledBucket::of(meta)?)));
     known.set_facts(facts);
+    let remnants = made.iter().filter(|(b, _)| ladder::is_remnant(b.size));
+    for (bucket, meta) in remnants {
+        known.set_remnant(*bucket, meta);
+    }
     if let Some((bucket, meta)) = &remnant {
         known.set_remnant(*bucket, meta);
     }
@@ -223,16 +237,10 @@ pub(crate) fn tell_what_is_too_old(maintenance: &Maintenance) {
 fn set_floor(maintenance: &Maintenance, closing: &[Bucket]) {
     let policy = maintenance.retention.policy();
     let kept_since = KeptClasses::new(policy.as_ref(), maintenance.retention.now_ms());
-    let merges = policy
-        .as_ref()
-        .is_some_and(|policy| policy.late_data() == LateData::Merge);
-    let closed = {
+    let floor = {
         let listed = maintenance.buckets.levels();
-        let mut ranges = listed.closed_time(merges);
-        ranges.extend(closing.iter().map(|b| b.start_ms()..b.end_ms()));
-        joined(ranges)
+        TimeFloor::new(policy.as_ref(), &kept_since, &listed, closing)
     };
-    let floor = TimeFloor::new(kept_since.since_ms(), closed);
     maintenance.ingest.head().set_floor(floor);
     let buckets = &maintenance.buckets;
     buckets.set_kept_since(policy.as_deref(), kept_since);

@@ -21,6 +21,9 @@
 //!   has something. Other units do not wait for it.
 //! - Nothing is culled that has series which a coarser bucket lacks: those are made again of it,
 //!   and where that is not possible any more it stays for as long as the coarser level is kept.
+//! - Windows that stand in for finer levels stay for as long as those are kept.
+//! - Nothing is made only to be culled: where a level and all that would be made of it are too old,
+//!   or there, it is not made, and nothing waits for it.
 //! - Overlays are merged before anything is made of the windows that they belong to, or culled.
 //! - Where some series keep raw samples for longer than the others, those move to a remnant in the
 //!   write that culls the rest. There nothing is made of raw samples any more.
@@ -151,7 +154,7 @@ pub(crate) fn roll_ups(input: &RetentionInput<'_>) -> Vec<RollUpPlan> {
             .collect();
         let wanted = targets.into_iter().filter(|target| {
             let is_wanted = rule.is_wanted || input.completes_a_window(at, *target);
-            is_wanted && !input.is_built(*target, rule.resolution)
+            is_wanted && !input.is_built(*target, rule.resolution) && !input.is_past(at, *target)
         });
         plans.extend(wanted.filter_map(|target| input.plan_of(at, target)));
     }
@@ -298,6 +301,37 @@ impl RetentionInput<'_> {
         facts.into_iter().any(|facts| facts.sources_gone)
     }
 
+    /// Whether a bucket would go as soon as it is made: it is too old for its level, of which nothing
+    /// else is left in the unit that goes at once, and nothing has to be made of it.
+    fn is_past(&self, level: usize, target: Bucket) -> bool {
+        let rule = &self.rules[level];
+        if self.keeps(rule, target) {
+            return false;
+        }
+        let unit = self.cull_unit(level).max(target.size);
+        let mut units = windows_of(target, unit);
+        let is_done = |at: usize| {
+            let resolution = self.rules[at].resolution;
+            let size = self.target_size(resolution);
+            let mut windows = size.into_iter().flat_map(|size| windows_of(target, size));
+            windows.all(|window| {
+                let made = self.covering(window, resolution);
+                let is_clean = made.is_some_and(|made| !self.listed.is_dirty(made));
+                is_clean || self.is_past(at, window)
+            })
+        };
+        units.all(|unit| self.listed.level_in(rule.resolution, unit).is_empty())
+            && self.needed_by(level).into_iter().all(is_done)
+    }
+
+    /// Whether a level keeps something of a bucket.
+    fn keeps(&self, rule: &LevelRule, bucket: Bucket) -> bool {
+        let since_ms = rule
+            .retain_ms
+            .map(|ms| self.this_hour_ms().saturating_sub(ms));
+        since_ms.is_none_or(|since_ms| since_ms < bucket.end_ms())
+    }
+
     /// Whether a bucket is there, or was and has not gone yet.
     fn is_built(&self, target: Bucket, resolution: Resolution) -> bool {
         let listed = self.listed.level(resolution);
@@ -409,8 +443,7 @@ impl RetentionInput<'_> {
         let (Some(retain_ms), Some(all)) = (rule.retain_ms, self.listed.level(resolution)) else {
             return (None, Vec::new());
         };
-        let this_hour_ms = self.this_hour_ms();
-        let expired_ms = this_hour_ms.saturating_sub(retain_ms);
+        let expired_ms = self.this_hour_ms().saturating_sub(retain_ms);
         let unit = self.cull_unit(level);
         let mut units: BTreeMap<Bucket, Vec<Bucket>> = BTreeMap::new();
         for bucket in list::in_range(all, i64::MIN, expired_ms.saturating_sub(1)) {
@@ -437,10 +470,11 @@ impl RetentionInput<'_> {
             let alone = buckets.iter().copied();
             let alone = alone.filter(|b| !ladder::is_remnant(b.size) || self.listed.is_alone(*b));
             let alone: Vec<Bucket> = alone.collect();
-            let reason = self.reason_to_keep(level, window, &alone, this_hour_ms);
+            let reason = self.reason_to_keep(level, window, &alone);
             let reason = reason
                 .or_else(|| self.lacking_above(level, &buckets))
-                .or_else(|| self.left_below(level, window, &buckets));
+                .or_else(|| self.left_below(level, window, &buckets))
+                .or_else(|| self.stands_in(level, &buckets));
             if let Some(reason) = reason {
                 kept_back.push(KeptBack {
                     resolution,
@@ -477,7 +511,11 @@ impl RetentionInput<'_> {
         let needed = self.needed_by(level).into_iter();
         let needed = needed.filter_map(|at| self.target_size(self.rules[at].resolution));
         let affected = self.listed.all_rolled().filter(|(bucket, facts)| {
-            let made_of_it = facts.source == resolution && !facts.sources_gone;
+            // What it was made of itself may be out of date and gone, and too old to be made again.
+            let made_of_it = !facts.sources_gone
+                && (facts.source == resolution
+                    || (facts.source > resolution
+                        && self.listed.level_in(facts.source, *bucket).is_empty()));
             let next_to_go = facts.source < resolution && facts.sources_gone;
             facts.resolution > resolution
                 && (made_of_it || next_to_go)
@@ -492,7 +530,6 @@ impl RetentionInput<'_> {
         level: usize,
         unit: Bucket,
         buckets: &[Bucket],
-        this_hour_ms: i64,
     ) -> Option<&'static str> {
         if hours_in(self.busy_hours, unit).next().is_some() {
             return Some("samples of its time are not flushed yet");
@@ -515,14 +552,10 @@ impl RetentionInput<'_> {
             match self.state_of(at, buckets) {
                 RolledState::Built => {}
                 RolledState::Waiting => return Some("it is not rolled up yet"),
-                RolledState::Impossible => {
-                    let retain_ms = self.rules[at].retain_ms;
-                    let since_ms =
-                        retain_ms.map(|retain_ms| this_hour_ms.saturating_sub(retain_ms));
-                    if since_ms.is_none_or(|since_ms| since_ms < unit.end_ms()) {
-                        return Some("a coarser level cannot be made of its time any more");
-                    }
+                RolledState::Impossible if self.keeps(&self.rules[at], unit) => {
+                    return Some("a coarser level cannot be made of its time any more");
                 }
+                RolledState::Impossible => {}
             }
         }
         let resolution = self.rules[level].resolution;
@@ -538,7 +571,6 @@ impl RetentionInput<'_> {
     /// Whether a coarser level that is kept for longer has no windows of some series that buckets
     /// have, or would have none if it were made of those that there are.
     fn lacking_above(&self, level: usize, buckets: &[Bucket]) -> Option<&'static str> {
-        let this_hour_ms = self.this_hour_ms();
         let resolution = self.rules[level].resolution;
         let wanted = self.rules[level + 1..].iter().filter(|rule| rule.is_wanted);
         let is_lacking = |finer: Bucket| {
@@ -547,17 +579,31 @@ impl RetentionInput<'_> {
             let made = coarser.flat_map(|level| self.listed.level_in(level, finer));
             let lacking: Vec<Bucket> = made.filter(|made| !has(made)).collect();
             wanted.clone().any(|rule| {
-                let since_ms = rule.retain_ms.map(|ms| this_hour_ms.saturating_sub(ms));
-                let is_kept = since_ms.is_none_or(|since_ms| since_ms < finer.end_ms());
                 let is_there = |made: &Bucket| {
                     let found = self.listed.level_in(rule.resolution, *made);
                     !found.is_empty() && found.iter().all(has)
                 };
-                is_kept && !lacking.iter().all(is_there)
+                self.keeps(rule, finer)
+                    && (!lacking.iter().all(is_there) || !self.is_served(rule, finer))
             })
         };
         let is_lacking = buckets.iter().any(|bucket| is_lacking(*bucket));
         is_lacking.then_some("its windows lack series that it has")
+    }
+
+    /// Whether what a level would have of a remnant is in windows of its time: in its own, or in
+    /// coarser ones, if those leave nobody out that it has. Of other buckets it is made first.
+    fn is_served(&self, rule: &LevelRule, finer: Bucket) -> bool {
+        let left_out = |resolution| self.listed.left_out().of(resolution);
+        let leaves_out_more = |coarser: Resolution| {
+            let mut more = left_out(coarser).difference(left_out(rule.resolution));
+            more.next().is_some()
+        };
+        let coarser = self.listed.resolutions();
+        let coarser = coarser.filter(|r| *r > rule.resolution && leaves_out_more(*r));
+        let mut alone = coarser.flat_map(|level| self.listed.level_in(level, finer));
+        let is_alone = |made: Bucket| self.listed.level_in(rule.resolution, made).is_empty();
+        !ladder::is_remnant(finer.size) || !alone.any(is_alone)
     }
 
     /// Whether something finer is left of a unit, and of another part of it nothing is. What was
@@ -572,6 +618,17 @@ impl RetentionInput<'_> {
         (has_finer && has_gone).then_some("something finer of its time is still kept")
     }
 
+    /// Whether buckets have late samples that finer levels would still keep.
+    fn stands_in(&self, level: usize, buckets: &[Bucket]) -> Option<&'static str> {
+        let is_kept = |bucket: &Bucket| {
+            let stands_in = self.listed.facts(*bucket).is_some_and(|f| f.stands_in);
+            let mut finer = self.rules[..level].iter();
+            stands_in && finer.any(|rule| self.keeps(rule, *bucket))
+        };
+        let is_kept = buckets.iter().any(is_kept);
+        is_kept.then_some("late samples in it are kept by finer levels, which are gone")
+    }
+
     /// Whether buckets are rolled up to a level.
     fn state_of(&self, level: usize, buckets: &[Bucket]) -> RolledState {
         let rule = self.rules[level];
@@ -579,7 +636,8 @@ impl RetentionInput<'_> {
             return RolledState::Waiting;
         };
         let windows = buckets.iter().flat_map(|bucket| windows_of(*bucket, size));
-        let missing = windows.filter(|w| self.covering(*w, rule.resolution).is_none());
+        let missing = windows
+            .filter(|w| self.covering(*w, rule.resolution).is_none() && !self.is_past(level, *w));
         let mut missing = missing.peekable();
         if !rule.is_wanted || missing.peek().is_none() {
             RolledState::Built

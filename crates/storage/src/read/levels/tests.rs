@@ -30,6 +30,7 @@ fn listed(buckets: &[Bucket], dirty: &[(Bucket, i64)]) -> Listed {
             .map(|(_, at)| hour(*at))
             .collect(),
         left_out: None,
+        stands_in: false,
     };
     let rolled = rolled.into_iter().map(|bucket| (bucket, facts(bucket)));
     Listed::new(raw, rolled)

@@ -46,7 +46,8 @@ pub(super) fn check(db: &Database, policy: Option<&RetentionPolicy>, now_ms: i64
         // A level that is not named goes with the next finer one.
         let levels = policy.levels().iter();
         let rule = levels.rev().find(|level| level.resolution <= resolution);
-        let Some(retain_ms) = rule.and_then(|rule| rule.retain.ms()) else {
+        let retain = rule.map(|rule| policy.longest(rule.resolution));
+        let Some(retain_ms) = retain.and_then(|retain| retain.ms()) else {
             continue;
         };
         let kept_ms = now_ms.div_euclid(HOUR) * HOUR - retain_ms - unit_ms;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use icecore_model::retention::RetentionPolicy;
+use icecore_model::retention::{RetentionClass, RetentionPolicy};
 use icecore_model::rollup::Resolution;
-use icecore_model::{CUSTOM_BUCKETS_SCHEMA, STALE_NAN_BITS};
+use icecore_model::{CUSTOM_BUCKETS_SCHEMA, Labels, STALE_NAN_BITS};
 
 use crate::faults::Dice;
-use crate::rollup::{FIVE, HOURLY, RAW};
+use crate::rollup::{FIVE, HOURLY, RAW, START};
 use crate::rollup_histograms::{Value, histogram};
 use crate::support::HOUR;
 
@@ -41,6 +41,12 @@ pub(super) struct Shape {
 impl Shape {
     fn dice(&self, at: i64) -> u64 {
         Dice(self.seed ^ (at as u64).wrapping_mul(0x517c_c1b7_2722_0a95)).below(1 << 32)
+    }
+
+    /// Which times of a policy hold for it.
+    pub(super) fn class(&self, policy: &RetentionPolicy) -> RetentionClass {
+        let labels = [("__name__", "m"), ("series", self.name.as_str())];
+        policy.class_of(&Labels::from_pairs(labels))
     }
 
     fn is_absent(&self, part: i64) -> bool {
@@ -90,6 +96,7 @@ pub(super) struct Series {
     /// Hours that got something when their samples may have been gone: windows there have what does
     /// not depend on the order of samples.
     merged: BTreeSet<i64>,
+    pub(super) promises: Promises,
 }
 
 impl Series {
@@ -100,6 +107,7 @@ impl Series {
             deleted: Vec::new(),
             ragged: BTreeSet::new(),
             merged: BTreeSet::new(),
+            promises: Promises::since(START),
         }
     }
 
@@ -171,12 +179,22 @@ pub(super) struct Model {
     pub(super) series: Vec<Series>,
     /// What was written on time.
     pub(super) written: Range<i64>,
+    /// Of series that no override matches.
     pub(super) promises: Promises,
 }
 
 impl Model {
     pub(super) fn samples(&self, series: &Series, range: Range<i64>) -> Vec<(i64, Value)> {
         series.samples(range, &self.written)
+    }
+
+    /// A policy holds at a time.
+    pub(super) fn hold(&mut self, policy: &RetentionPolicy, now_ms: i64) {
+        self.promises.hold(policy, RetentionClass::DEFAULT, now_ms);
+        for series in &mut self.series {
+            let class = series.shape.class(policy);
+            series.promises.hold(policy, class, now_ms);
+        }
     }
 }
 
@@ -196,12 +214,12 @@ impl Promises {
 
     /// A policy holds at a time. A level that it does not name is kept for as long as the next
     /// finer one that it names.
-    pub(super) fn hold(&mut self, policy: &RetentionPolicy, now_ms: i64) {
+    fn hold(&mut self, policy: &RetentionPolicy, class: RetentionClass, now_ms: i64) {
         let this_hour_ms = now_ms.div_euclid(HOUR) * HOUR;
         let mut retain_ms = None;
         for (resolution, since_ms) in &mut self.0 {
             if policy.level(*resolution).is_some() {
-                retain_ms = policy.longest(*resolution).ms();
+                retain_ms = policy.retain(class, *resolution).ms();
             }
             let expired_ms = retain_ms.map(|retain_ms| this_hour_ms - retain_ms);
             *since_ms = expired_ms.unwrap_or(*since_ms).max(*since_ms);
@@ -221,6 +239,6 @@ impl Promises {
 
     /// What is older may have gone.
     pub(super) fn gone_ms(&self) -> i64 {
-        self.0[&HOURLY]
+        self.0.values().copied().min().unwrap()
     }
 }

@@ -159,6 +159,7 @@ fn gone() -> RolledBucket {
         is_lean: true,
         dirty: BTreeSet::new(),
         left_out: None,
+        stands_in: false,
     }
 }
 

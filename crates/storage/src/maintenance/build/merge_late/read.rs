@@ -24,6 +24,8 @@ pub(super) struct ChunkReader<'r> {
     pub(super) sources: &'r [Source],
     /// Which of them have windows.
     pub(super) windows: Range<usize>,
+    /// Whether labels of all series are needed.
+    pub(super) with_labels: bool,
     pub(super) concurrent_gets: usize,
 }
 
@@ -116,13 +118,13 @@ impl ChunkReader<'_> {
         Ok(records)
     }
 
-    /// Reads the forward records of series that some target does not have.
+    /// Reads the forward records of series that some target does not have, or of all.
     async fn read_forward(&self, series: &[OverlaySeries], chunk: &mut Chunk) -> Result<()> {
         let gets = self.concurrent_gets;
         let mut wanted: BTreeMap<usize, BTreeMap<u32, usize>> = BTreeMap::new();
         for (place, (_, places)) in series.iter().enumerate() {
-            let is_new = chunk.series[place].ids.contains(&None);
-            if let Some((at, id)) = places.last().filter(|_| is_new) {
+            let is_needed = self.with_labels || chunk.series[place].ids.contains(&None);
+            if let Some((at, id)) = places.last().filter(|_| is_needed) {
                 wanted.entry(*at).or_default().insert(*id, place);
             }
         }

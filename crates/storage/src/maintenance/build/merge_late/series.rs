@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use icecore_model::Labels;
+use icecore_model::retention::{RetentionClass, RetentionPolicy};
 use icecore_model::rollup::{
     Edge, HistogramEdge, HistogramWindow, Resolution, SeriesWindows, Window,
 };
@@ -15,7 +17,7 @@ use roaring::RoaringBitmap;
 
 use super::super::batches::{SeriesRecords, SourceRecord};
 use super::super::series::{EncodedSeries, SampleCounts, encode_series, unite};
-use super::super::windows::{CountedWindows, RollUp, SeriesFilter, samples_in, stored_windows};
+use super::super::windows::{CountedWindows, RollUp, samples_in, stored_windows};
 use crate::buckets::record_kind::RecordKind;
 use crate::buckets::time_columns::TimesPlacement;
 use crate::error::{Error, Result};
@@ -29,20 +31,12 @@ pub(super) struct Target {
     roll_up: RollUp,
     /// As it was last written.
     pub(super) meta: BucketMeta,
-    /// Which series may be added to it; `None`: all.
-    filter: Option<Arc<SeriesFilter>>,
     /// Whether it has got new series. Those of all batches are in label order: one run.
     gave_ids: bool,
 }
 
 impl Target {
-    pub(super) fn new(
-        at: usize,
-        bucket: Bucket,
-        resolution: Resolution,
-        meta: BucketMeta,
-        filter: Option<Arc<SeriesFilter>>,
-    ) -> Self {
+    pub(super) fn new(at: usize, bucket: Bucket, resolution: Resolution, meta: BucketMeta) -> Self {
         let roll_up = RollUp {
             target: bucket,
             resolution,
@@ -54,13 +48,16 @@ impl Target {
             at,
             roll_up,
             meta,
-            filter,
             gave_ids: false,
         }
     }
 
     pub(super) fn bucket(&self) -> Bucket {
         self.roll_up.target
+    }
+
+    fn resolution(&self) -> Resolution {
+        self.roll_up.resolution
     }
 
     fn new_id(&mut self) -> Result<SeriesId> {
@@ -160,8 +157,16 @@ struct Completed {
 pub(super) struct MergeTargets {
     pub(super) windows: Vec<Target>,
     pub(super) remnants: Vec<RemnantTarget>,
-    /// Series that keep raw samples for longer than others.
-    pub(super) longer: Arc<SeriesFilter>,
+    pub(super) policy: Arc<RetentionPolicy>,
+}
+
+impl MergeTargets {
+    /// Whether the policy keeps a class at the level of a target, or at one that is made of it.
+    fn keeps(&self, class: RetentionClass, target: &Target) -> bool {
+        let mut levels = self.policy.levels().iter().map(|level| level.resolution);
+        let is_kept = |level| !self.policy.retain(class, level).is_not_kept();
+        levels.any(|level| level >= target.resolution() && is_kept(level))
+    }
 }
 
 /// Some series, with all that overlays and targets have of them.
@@ -179,20 +184,31 @@ pub(super) struct ChunkSeries {
     pub(super) ids: Vec<Option<u32>>,
     /// The same in remnants.
     pub(super) in_remnants: Vec<Option<u32>>,
-    /// Its forward record, if some target does not have it.
+    /// Its forward record, if some target does not have it or classes are told apart.
     pub(super) forward: Option<Bytes>,
 }
 
 impl ChunkSeries {
-    /// Whether all of its late samples belong to remnants that have it.
-    fn is_in_remnants(&self, buckets: &[Bucket], remnants: &[RemnantTarget]) -> bool {
-        let having = remnants.iter().zip(&self.in_remnants);
-        let having = having.filter(|(_, id)| id.is_some());
-        let mut late = self.records.records.iter();
-        late.all(|record| {
-            let overlay = buckets[record.source];
-            having.clone().any(|(r, _)| r.bucket.overlaps(overlay))
-        })
+    /// The overlays with late samples of it that have no place: no remnant there has it, and no
+    /// level of which there are windows keeps it. Those windows would go without regard to them.
+    fn without_place(
+        &self,
+        class: RetentionClass,
+        buckets: &[Bucket],
+        into: &MergeTargets,
+    ) -> Vec<Bucket> {
+        let remnants = into.remnants.iter().zip(&self.in_remnants);
+        let remnants = remnants.filter(|(_, id)| id.is_some());
+        let windows = into.windows.iter();
+        let windows = windows.filter(|target| into.keeps(class, target));
+        let places = remnants.map(|(remnant, _)| remnant.bucket);
+        let places: Vec<Bucket> = places.chain(windows.map(Target::bucket)).collect();
+        let overlays = self.records.records.iter().map(|r| buckets[r.source]);
+        let is_inside = |overlay: Bucket| {
+            let mut places = places.iter();
+            places.any(|place| place.size >= overlay.size && place.overlaps(overlay))
+        };
+        overlays.filter(|overlay| !is_inside(*overlay)).collect()
     }
 }
 
@@ -212,6 +228,8 @@ pub(super) struct Writes {
 struct Merged {
     target: usize,
     id: Option<u32>,
+    /// Only finer levels keep what it gets.
+    stands_in: bool,
     before: Counted,
     after: CountedWindows,
 }
@@ -297,6 +315,7 @@ impl Chunk {
         for (encoded, merged) in encoded {
             let target = &mut targets[merged.target];
             target.count(&encoded, merged.before);
+            target.meta.rollup.stands_in |= merged.stands_in;
             let (bucket, id) = (target.bucket(), SeriesId(encoded.id));
             let gone = |kind: RecordKind, before: u64, now: u64| {
                 (before > 0 && now == 0).then(|| kind.key(bucket, id))
@@ -334,7 +353,7 @@ impl Writes {
     }
 }
 
-fn labels_of(forward: &Bytes) -> Result<icecore_model::Labels> {
+fn labels_of(forward: &Bytes) -> Result<Labels> {
     let decoded = forward_index::decode(forward);
     let decoded = decoded.map_err(Error::corrupt("a series of an overlay"))?;
     Ok(decoded.labels)
@@ -378,17 +397,14 @@ fn merge_series(
         return Ok(merged);
     }
     let (mut of_target, mut windows) = (Vec::new(), windows);
-    let is_in_remnant = series.is_in_remnants(buckets, &into.remnants);
+    let class = match &series.forward {
+        Some(forward) => into.policy.class_of(&labels_of(forward)?),
+        None => RetentionClass::DEFAULT,
+    };
+    let without_place = series.without_place(class, buckets, into);
     for (number, target) in into.windows.iter().enumerate() {
         let id = series.ids[number];
-        if let (None, Some(filter)) = (id, &target.filter) {
-            let labels = labels_of(series.forward.as_ref().unwrap_or(&Bytes::new()))?;
-            // Raw samples that would be kept still have to have a place.
-            let is_kept_raw = !is_in_remnant && into.longer.has(&labels);
-            if !filter.has(&labels) && !is_kept_raw {
-                continue;
-            }
-        }
+        let stands_in = without_place.iter().any(|o| target.bucket().overlaps(*o));
         let late = target
             .roll_up
             .of_samples(buckets, columns, &series.records)?;
@@ -404,6 +420,7 @@ fn merge_series(
         merged.push(Merged {
             target: number,
             id,
+            stands_in,
             before,
             after: CountedWindows {
                 windows: after,

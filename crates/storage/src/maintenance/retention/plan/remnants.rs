@@ -48,8 +48,7 @@ pub(crate) fn remnants(input: &RetentionInput<'_>) -> (Vec<RemnantPlan>, Vec<Kep
     if input.cull_unit(raw) > size {
         return (plans, kept_back);
     }
-    let this_hour_ms = input.this_hour_ms();
-    let expired_ms = this_hour_ms.saturating_sub(general_ms);
+    let expired_ms = input.this_hour_ms().saturating_sub(general_ms);
     let mut windows: BTreeMap<Bucket, Vec<Bucket>> = BTreeMap::new();
     for bucket in input.listed.raw() {
         let window = windows_of(*bucket, size).next();
@@ -60,7 +59,7 @@ pub(crate) fn remnants(input: &RetentionInput<'_>) -> (Vec<RemnantPlan>, Vec<Kep
     }
     for (target, mut sources) in windows {
         sources.sort_unstable_by_key(|bucket| (bucket.start, bucket.size));
-        let reason = input.reason_to_keep(raw, target, &sources, this_hour_ms);
+        let reason = input.reason_to_keep(raw, target, &sources);
         if let Some(reason) = reason.or_else(|| input.lacking_above(raw, &sources)) {
             kept_back.push(KeptBack {
                 resolution: Resolution::RAW,

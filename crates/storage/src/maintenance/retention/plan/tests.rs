@@ -11,6 +11,7 @@ use super::*;
 use crate::buckets::kept_since::{KeptClasses, KeptSince};
 use crate::buckets::ladder;
 use crate::buckets::levels::RolledBucket;
+use crate::ingest::head::TimeFloor;
 use crate::read::levels::{self, LevelPlan};
 
 mod left_out;
@@ -73,6 +74,15 @@ fn three_levels(days: [i64; 3]) -> RetentionPolicy {
 /// A sample, known by its hour and a number.
 type Sample = (i64, usize);
 
+/// At which levels a sample may still be.
+#[derive(Clone, Copy, Debug)]
+struct Promise {
+    /// The finest.
+    from: Resolution,
+    /// Of one that came late: the finest windows that there were.
+    late: Option<Resolution>,
+}
+
 /// How many series there are.
 const SERIES: usize = 4;
 
@@ -94,7 +104,7 @@ struct World {
     /// What lies in buckets, deleted or not.
     content: BTreeMap<Bucket, BTreeSet<Sample>>,
     /// What must be seen, and what must not.
-    kept: BTreeSet<Sample>,
+    kept: BTreeMap<Sample, Promise>,
     deleted: BTreeSet<Sample>,
     /// What must be seen as it came.
     raw: BTreeSet<Sample>,
@@ -112,7 +122,7 @@ impl World {
             busy_hours: BTreeSet::new(),
             now_ms: 0,
             content: BTreeMap::new(),
-            kept: BTreeSet::new(),
+            kept: BTreeMap::new(),
             deleted: BTreeSet::new(),
             raw: BTreeSet::new(),
             next: 0,
@@ -153,11 +163,49 @@ impl World {
     }
 
     /// As ingest does.
+    fn floor(&self) -> TimeFloor {
+        let policy = Arc::new(self.policy.clone());
+        TimeFloor::new(Some(&policy), &self.kept_since(), &self.listed, &[])
+    }
+
+    fn refuses_of(&self, hour: i64, series: usize) -> bool {
+        let floor = self.floor();
+        floor.refuses(bucket(1, hour).start, floor.class_of(&labels(series)))
+    }
+
+    /// Of all series.
     fn refuses(&self, hour: i64) -> bool {
-        let start_ms = hour * HOUR_MS;
-        let merges = self.policy.late_data() == LateData::Merge;
-        let mut closed = self.listed.closed_time(merges).into_iter();
-        start_ms < self.kept_since().since_ms() || closed.any(|range| range.contains(&start_ms))
+        (0..SERIES).all(|series| self.refuses_of(hour, series))
+    }
+
+    /// Whether the policy keeps an hour of a series at a level. One that it does not name is kept
+    /// as the next finer one is.
+    fn keeps(&self, hour: i64, series: usize, resolution: Resolution) -> bool {
+        let class = self.policy.class_of(&labels(series));
+        let mut named = self.policy.levels().iter().rev();
+        let named = named.find(|level| level.resolution <= resolution);
+        let retain = self.policy.retain(class, named.unwrap().resolution);
+        let this_hour_ms = self.now_ms.div_euclid(HOUR_MS) * HOUR_MS;
+        let since_ms = retain.ms().map(|ms| this_hour_ms - ms);
+        !retain.is_not_kept() && since_ms.is_none_or(|since_ms| hour * HOUR_MS >= since_ms)
+    }
+
+    /// Whether the policy keeps a series at a level, or at one that is made of it.
+    fn has_level(&self, series: usize, resolution: Resolution) -> bool {
+        let class = self.policy.class_of(&labels(series));
+        let levels = self.policy.levels().iter().map(|level| level.resolution);
+        let mut levels = levels.filter(|level| *level >= resolution);
+        levels.any(|level| !self.policy.retain(class, level).is_not_kept())
+    }
+
+    /// What is left of a promise under the policy.
+    fn promised(&self, sample: &Sample, mut promise: Promise) -> Option<Promise> {
+        let series = series_of(sample);
+        let windows = promise.late.filter(|late| self.has_level(series, *late));
+        promise.from = promise.from.max(windows.unwrap_or(RAW));
+        let mut levels = Resolution::all().filter(|level| *level >= promise.from);
+        promise.from = levels.find(|level| self.keeps(sample.0, series, *level))?;
+        Some(promise)
     }
 
     /// Whether the samples of an hour are gone.
@@ -185,7 +233,13 @@ impl World {
             .entry(place)
             .or_default()
             .insert((hour, self.next));
-        self.kept.insert((hour, self.next));
+        let gone = self.listed.gone().filter(|b| b.overlaps(own));
+        let gone = gone.map(|bucket| self.listed.facts(bucket).unwrap().resolution);
+        let promise = Promise {
+            from: RAW,
+            late: gone.min(),
+        };
+        self.kept.insert((hour, self.next), promise);
         self.next += 1;
         self.outdate(own.start);
     }
@@ -210,7 +264,7 @@ impl World {
         }
         self.deleted
             .extend((0..self.next).map(|number| (hour, number)));
-        self.kept.retain(|sample| sample.0 != hour);
+        self.kept.retain(|sample, _| sample.0 != hour);
         self.raw.retain(|sample| sample.0 != hour);
     }
 
@@ -246,7 +300,9 @@ impl World {
         for source in &plan.sources {
             let samples = self.content[source].iter();
             let within = samples.filter(|sample| target.contains(sample.0 * HOUR_MS));
-            content.extend(within.filter(|s| self.reaches(series_of(s), plan.resolution)));
+            let has_all = self.listed.pass_all_on(&plan.sources);
+            content
+                .extend(within.filter(|s| has_all || self.reaches(series_of(s), plan.resolution)));
         }
         let source = self
             .listed
@@ -260,6 +316,7 @@ impl World {
             is_lean: plan.lean,
             dirty: BTreeSet::new(),
             left_out: Some(self.listed.made_without(plan.resolution, &plan.sources)),
+            stands_in: self.listed.stand_in(&plan.sources),
         };
         self.listed.insert_rolled(target, facts);
         self.content.insert(target, content);
@@ -268,18 +325,23 @@ impl World {
     /// Late samples join the windows of all levels that cannot be made again.
     fn merge(&mut self, plan: &MergePlan) {
         let content = self.take(&plan.overlays);
+        let is_without_place = |sample: &Sample| {
+            let (time_ms, series) = (sample.0 * HOUR_MS, series_of(sample));
+            let mut remnants = plan.remnants.iter().filter(|r| r.contains(time_ms));
+            let mut windows = plan.targets.iter().filter(|t| t.contains(time_ms));
+            let has_windows = windows.any(|target| {
+                let resolution = self.listed.facts(*target).unwrap().resolution;
+                self.has_level(series, resolution)
+            });
+            !has_windows && !remnants.any(|remnant| self.has_series(*remnant, series))
+        };
+        let without_place = content.iter().filter(|sample| is_without_place(sample));
+        let without_place: BTreeSet<Sample> = without_place.copied().collect();
         for target in &plan.targets {
-            let resolution = self.listed.facts(*target).unwrap().resolution;
-            let has_place = |sample: &&Sample| {
-                let series = series_of(sample);
-                let time_ms = sample.0 * HOUR_MS;
-                let mut remnants = plan.remnants.iter().filter(|r| r.contains(time_ms));
-                let has_remnant = remnants.any(|remnant| self.has_series(*remnant, series));
-                let is_kept_raw = !has_remnant && self.outlives(series);
-                self.has_series(*target, series) || self.reaches(series, resolution) || is_kept_raw
-            };
             let within = content.iter().filter(|s| target.contains(s.0 * HOUR_MS));
-            let within: Vec<Sample> = within.filter(has_place).copied().collect();
+            let within: Vec<Sample> = within.copied().collect();
+            let facts = self.listed.facts_mut(*target).unwrap();
+            facts.stands_in |= within.iter().any(|sample| without_place.contains(sample));
             self.content.get_mut(target).unwrap().extend(within);
         }
         for remnant in &plan.remnants {
@@ -318,8 +380,12 @@ impl World {
         let target = plan.target;
         assert!(!self.listed.contains(target) && !self.retired.contains_key(&target));
         let refused = |world: &Self| -> Vec<bool> {
-            let hours = target.each_hour().map(|hour| hour.start_ms() / HOUR_MS);
-            hours.map(|hour| world.refuses(hour)).collect()
+            let floor = world.floor();
+            let classes = (0..SERIES).map(|series| floor.class_of(&labels(series)));
+            let of_class = |class| target.each_hour().map(move |hour| (hour, class));
+            let all = classes.flat_map(of_class);
+            all.map(|(hour, class)| floor.refuses(hour, class))
+                .collect()
         };
         let before = refused(self);
         let facts = self.listed.coarsened(target, &plan.sources).unwrap();
@@ -333,6 +399,9 @@ impl World {
     }
 
     fn cull(&mut self, plan: &CullPlan) {
+        for (remnant, hours) in self.listed.left_alone(&plan.buckets) {
+            self.listed.set_alone(remnant, hours);
+        }
         for outliving in outliving(&self.listed, plan) {
             let facts = self.listed.facts_mut(outliving.bucket).unwrap();
             facts.source = outliving.source;
@@ -378,13 +447,25 @@ impl World {
         }
     }
 
+    /// Does all that is left to do. In the end there is nothing.
+    fn settle(&mut self) {
+        for _ in 0..8 {
+            self.maintain(usize::MAX);
+        }
+        self.retired.clear();
+        let input = self.input();
+        assert_eq!((roll_ups(&input), outdated(&input)), (vec![], vec![]));
+        assert_eq!((merges(&input), remnants(&input).0), (vec![], vec![]));
+        assert_eq!((culls(&input).0, larger_buckets(&input)), (vec![], vec![]));
+    }
+
     fn apply(&mut self, step: Step, policies: &[RetentionPolicy]) {
         let ago = |hours: i64| (self.now_ms / HOUR_MS - hours).max(0);
         match step {
             Step::Wait(hours) => self.now_ms += hours * HOUR_MS,
             Step::Flush(hours) => {
                 let hour = ago(hours);
-                if !self.refuses(hour) {
+                if !self.refuses_of(hour, self.next % SERIES) {
                     self.flush(hour);
                 }
             }
@@ -394,8 +475,14 @@ impl World {
             Step::SetClock(hours) => {
                 self.now_ms = (self.now_ms + hours * HOUR_MS).max(HOUR_MS);
             }
-            Step::SetPolicy(at, false) => self.policy = policies[at].clone(),
-            Step::SetPolicy(at, true) => self.policy = merging(&policies[at]),
+            Step::SetPolicy(at, merges) => {
+                let policy = &policies[at % policies.len()];
+                self.policy = if merges {
+                    merging(policy)
+                } else {
+                    policy.clone()
+                };
+            }
         }
         self.check();
     }
@@ -424,8 +511,14 @@ impl World {
         (read.copied().collect(), level)
     }
 
-    /// Every sample that the policy keeps is seen once by every query, and nothing that was deleted
-    /// is. What it keeps as it came is seen as it came.
+    /// Every sample that is kept is seen once by every query, and nothing that was deleted is. What
+    /// the policy keeps as it came is seen as it came.
+    ///
+    /// A sample is kept while the policy keeps it at a level that it may still be at. That is any
+    /// at first; once a level is too old for it, or not for it, only coarser ones: what one policy
+    /// has let go of no later one has to bring back. One that came late, after what the windows
+    /// of its time were made of had gone, is in those windows, from the first policy on that keeps
+    /// its series there; until then they stand in for the finer levels.
     fn check(&mut self) {
         self.listed.set_policy(Some(&self.policy));
         let kept_since = self.kept_since();
@@ -443,14 +536,17 @@ impl World {
             sample.0 * HOUR_MS >= class.all_ms
         };
         // Gone for good; a clock that goes back or another policy does not bring it back.
-        self.kept.retain(is_kept);
+        let kept = std::mem::take(&mut self.kept).into_iter();
+        let kept =
+            kept.filter_map(|(sample, promise)| Some((sample, self.promised(&sample, promise)?)));
+        self.kept = kept.collect();
         self.raw.retain(|sample| {
             let class = classes[series_of(sample)];
             is_kept(sample) && !class.is_older(RAW, (sample.0 + 1) * HOUR_MS)
         });
         let found = self.content.values().flatten().filter(|s| is_kept(s));
         let found = found.map(|sample| (sample.0, series_of(sample)));
-        let kept = self.kept.iter();
+        let kept = self.kept.keys();
         let kept = kept.map(|sample| (sample.0, series_of(sample)));
         let places: BTreeSet<(i64, usize)> = found.chain(kept).collect();
         for (hour, series) in places {
@@ -469,7 +565,9 @@ impl World {
                 let seen: BTreeSet<Sample> = read.iter().copied().collect();
                 assert_eq!(read.len(), seen.len(), "twice: {read:?}: {plan:?}");
                 let expected = self.kept.range((hour, 0)..(hour + 1, 0));
-                let expected = expected.filter(|s| series_of(s) == series);
+                let expected = expected
+                    .map(|(sample, _)| sample)
+                    .filter(|s| series_of(s) == series);
                 let missing: Vec<&Sample> = expected.filter(|s| !seen.contains(s)).collect();
                 assert!(missing.is_empty(), "{missing:?}, step {step_ms}: {plan:?}");
                 let back: Vec<&Sample> = seen.intersection(&self.deleted).collect();
@@ -777,7 +875,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(exponent, ago)| Step::Coarsen(exponent, ago)),
         3 => (0usize..4).prop_map(Step::Maintain),
         1 => (-100i64..100).prop_map(Step::SetClock),
-        1 => (0usize..5, any::<bool>()).prop_map(|(at, merges)| Step::SetPolicy(at, merges)),
+        1 => (0usize..40, any::<bool>()).prop_map(|(at, merges)| Step::SetPolicy(at, merges)),
     ]
 }
 
@@ -801,6 +899,7 @@ proptest! {
         for step in steps {
             world.apply(step, &policies);
         }
+        world.settle();
     }
 
 }
@@ -830,6 +929,7 @@ proptest! {
             };
             world.apply(step, &policies);
         }
+        world.settle();
     }
 }
 

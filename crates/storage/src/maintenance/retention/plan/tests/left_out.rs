@@ -193,36 +193,103 @@ fn windows_stay_while_raw_samples_of_a_part_of_their_unit_do() {
     assert!(world.listed.raw().is_empty() && world.listed.level(FIVE).is_none());
 }
 
+/// What comes late of a series that only raw samples are kept of, of time from which no remnant
+/// has it, is in windows for as long as it would be kept.
+#[test]
+fn windows_stand_in_for_raw_samples_that_come_late() {
+    let full = ColumnSet::Full;
+    let levels = policy(&[(RAW, 6, full), (FIVE, 20, full), (HOURLY, 30, full)]);
+    let mut world = written(merging(&raw_for_longer(&levels, "0")), 128);
+    world.policy = merging(&levels);
+    world.maintain(99);
+    world.now_ms = 15 * DAY_MS;
+    world.maintain(99);
+    assert!(world.listed.raw().is_empty() && world.listed.remnants().next().is_none());
+    world.policy = merging(&raw_for_longer(&levels, "0"));
+    world.next = 4000;
+    assert!(!world.refuses_of(50, 0));
+    world.flush(50);
+    world.check();
+    world.now_ms += 2 * HOUR_MS;
+    world.maintain(99);
+    world.maintain(99);
+    assert!(world.listed.overlays().is_empty());
+    let (five, hourly) = (bucket(6, 50), bucket(8, 0));
+    for bucket in [five, hourly] {
+        assert!(world.listed.facts(bucket).unwrap().stands_in, "{bucket}");
+        assert!(world.content[&bucket].contains(&(50, 4000)));
+    }
+    assert!(!world.listed.facts(bucket(6, 0)).unwrap().stands_in);
+    // They outlive their levels, and the sample is seen in them.
+    world.now_ms = (64 + 35 * 24) * HOUR_MS - 1;
+    world.maintain(99);
+    assert!(world.listed.contains(five) && world.listed.contains(hourly));
+    let (_, kept_back) = culls(&world.input());
+    let reason = "late samples in it are kept by finer levels, which are gone";
+    assert!(kept_back.iter().any(|kept| kept.reason == reason));
+    world.now_ms = (128 + 35 * 24) * HOUR_MS;
+    world.maintain(99);
+    assert_eq!(world.listed.all().count(), 0);
+}
+
+/// Windows in which a series has samples alone are not kept for its raw samples' time: those are
+/// gone, and a policy that keeps them for longer does not bring them back.
+#[test]
+fn windows_that_a_policy_leaves_out_go_with_their_level() {
+    let full = ColumnSet::Full;
+    let two = policy(&[(RAW, 6, full), (FIVE, 20, full)]);
+    let mut world = written(two.clone(), 128);
+    world.now_ms = 15 * DAY_MS;
+    world.maintain(99);
+    assert!(world.listed.raw().is_empty());
+    assert!(world.kept.keys().any(|sample| series_of(sample) == 0));
+    world.policy = raw_for_longer(&two, "0");
+    world.check();
+    assert!(!world.kept.keys().any(|sample| series_of(sample) == 0));
+    // Until then they are seen.
+    let five = bucket(6, 0);
+    assert_eq!(series_in(&world, five), BTreeSet::from([0, 1, 2, 3]));
+    world.now_ms = 30 * DAY_MS;
+    world.maintain(99);
+    assert!(!world.listed.contains(five));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever policies leave out, and for however long, what is kept is seen. No override keeps
-    /// raw samples for longer than others keep windows: what lies in windows alone by then, which
-    /// such an override does not want, may go with them.
+    /// Whatever policies leave out, and for however long, and whatever comes late meanwhile: what
+    /// is kept is seen. [`World::check`] says what that is.
     #[test]
     fn nothing_that_was_left_out_is_lost(steps in prop::collection::vec(step(), 1..120)) {
         let three = three_levels([6, 40, 60]);
         let full = ColumnSet::Full;
         let all_full = policy(&[(RAW, 6, full), (FIVE, 20, full), (HOURLY, 60, full)]);
+        let two = policy(&[(RAW, 6, full), (FIVE, 20, full)]);
         let not_hourly = [(HOURLY, NOT_KEPT)];
+        let hourly_alone = [(FIVE, NOT_KEPT), (HOURLY, Retention::For(70 * DAY_MS))];
+        let fives_for_longer = [(FIVE, Retention::For(50 * DAY_MS)), (HOURLY, NOT_KEPT)];
         let policies = [
             three.clone(),
             raw_alone(&three, "0|1"),
             with_override(&all_full, "0|3", &not_hourly),
             with_override(&three, "2", &not_hourly),
             all_full.clone(),
+            // Raw samples that outlive windows of others.
+            raw_for_longer(&all_full, "1"),
+            raw_for_longer(&raw_alone(&three, "3"), "0|1"),
+            raw_for_longer(&two, "0|2"),
+            with_override(&raw_for_longer(&all_full, "2"), "0", &hourly_alone),
+            with_override(&three, "0|1", &fives_for_longer),
         ];
-        let mut world = World::new(policies[1].clone());
+        let mut world = World::new(merging(&policies[1]));
         world.now_ms = 2500 * HOUR_MS;
         for step in steps {
             let step = match step {
                 Step::Wait(hours) => Step::Wait(3 * hours),
-                // Late samples are merged into the windows that there are, which may be those that
-                // leave their series out.
-                Step::SetPolicy(at, _) => Step::SetPolicy(at, false),
                 step => step,
             };
             world.apply(step, &policies);
         }
+        world.settle();
     }
 }

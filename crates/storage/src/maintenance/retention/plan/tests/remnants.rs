@@ -167,6 +167,51 @@ fn a_remnant_without_windows_is_kept_for_the_longest_level() {
     assert!(!world.listed.contains(bucket(10, 0)));
 }
 
+/// A remnant whose windows have gone stands in for levels that a later policy wants of its series.
+#[test]
+fn a_remnant_that_was_left_alone_is_kept_for_the_levels_of_another_policy() {
+    let full = ColumnSet::Full;
+    let two = policy(&[(RAW, 6, full), (FIVE, 20, full)]);
+    let none = (FIVE, Retention::NOT_KEPT);
+    let mut world = written(with_override(&two, "0", &[(RAW, LONG), none]), 600);
+    world.maintain(99);
+    world.now_ms = 31 * DAY_MS;
+    world.maintain(99);
+    let remnant = bucket(10, 0);
+    assert!(world.listed.contains(remnant));
+    world.now_ms = 45 * DAY_MS;
+    world.maintain(99);
+    assert!(world.listed.level_in(FIVE, remnant).is_empty());
+    assert!(world.listed.contains(remnant) && world.listed.is_alone(remnant));
+    // No windows can be made of it.
+    world.policy = three_levels([6, 40, 60]);
+    world.maintain(99);
+    assert!(world.listed.contains(remnant));
+    world.now_ms = (512 + 60 * 24) * HOUR_MS;
+    world.maintain(99);
+    assert!(!world.listed.contains(remnant));
+}
+
+/// Where raw samples wait for others of their remnant for longer than windows are kept, those are
+/// not made again.
+#[test]
+fn windows_that_are_too_old_are_not_made_again() {
+    let full = ColumnSet::Full;
+    let two = policy(&[(RAW, 6, full), (FIVE, 20, full)]);
+    let none = (FIVE, Retention::NOT_KEPT);
+    let mut world = written(with_override(&two, "0", &[(RAW, LONG), none]), 300);
+    world.maintain(99);
+    assert!(world.listed.contains(bucket(6, 0)));
+    world.now_ms = 26 * DAY_MS;
+    world.settle();
+    assert!(!world.listed.contains(bucket(6, 0)));
+    assert!(world.listed.raw().contains(&bucket(1, 0)));
+    // Nothing waits for them either.
+    world.now_ms = 50 * DAY_MS;
+    world.settle();
+    assert!(world.listed.raw().is_empty() && world.listed.contains(bucket(10, 0)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -194,5 +239,6 @@ proptest! {
             };
             world.apply(step, &policies);
         }
+        world.settle();
     }
 }
