@@ -9,7 +9,9 @@ VictoriaMetrics; bytes of each level; what ten years of buckets cost.
 year    --series series (half of them counters), one sample per --interval seconds, 365 days; imported
         into icecore without a policy, with `--retention default`, and into VictoriaMetrics; each query
         once after a restart and then six times
-month   62 days of samples at 15 s; maintenance rolls them up; bytes per series and hour of each level
+month   62 days of samples at 15 s, --series counters and as many gauges, scraped ten at a time with
+        3 ms of jitter; maintenance rolls them up; bytes per series and hour of each level, and what a
+        year of 10 000 series costs
 decade  ten years of one sample per day; buckets, files, bytes of the list, time to open and to query
 
 With --keep DIR the data of `year` stay there, and the next run only queries them.
@@ -201,23 +203,75 @@ def year(options, folder, log):
         stop(server.process)
 
 
-def levels(options, storage):
-    """Bytes of records by size of bucket."""
+def buckets(options, storage):
     command = [options.icecore, "inspect", "buckets", "--storage", storage, "-o", "json"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return json.loads(output)["buckets"]
+
+
+def scraped(series, counter, interval, end, days):
+    """The same lines, of series that are like no others."""
+    rng, times = random.Random(int(counter)), ""
+    samples = days * DAY // interval
+    for i in range(series):
+        if i % 10 == 0:
+            at = ((end - n * interval) * 1000 for n in reversed(range(samples)))
+            times = ",".join(str(ms + rng.randrange(-3, 4)) for ms in at)
+        labels = {
+            "__name__": "reqs_total" if counter else "temp",
+            "host": f"host-{i // 10:05}.rack-{i % 7}.example.com",
+            "zone": f"z{i % 8}",
+            "path": f"/api/v1/resource/{i % 10}",
+        }
+        value, parts = rng.randrange(1000), []
+        for _ in range(samples):
+            if counter:
+                value += rng.randrange(50)
+                parts.append(str(value))
+            else:
+                value += rng.gauss(0, 0.3)
+                parts.append(f"{value:.2f}")
+        values = ",".join(parts)
+        yield f'{{"metric":{json.dumps(labels)},"values":[{values}],"timestamps":[{times}]}}\n'.encode()
+
+
+# How long the default policy keeps its levels.
+KEPT_DAYS = {"raw": 21, "5m": 90, "1h": 365}
+LEVELS = {"32h": "5m", "128h": "1h", "1024h": "1h"}
 
 
 def month(options, folder, log):
     end = int(time.time()) // 3600 * 3600
-    samples = 62 * DAY // 15
-    server = Icecore(options.icecore, f"{folder}/month", log, "default")
-    wall, cpu = load(server.port, bodies(options.series, samples, 15, end), server.pid)
-    print(f"{options.series * samples} samples imported in {wall:.1f} s, {cpu:.1f} CPU s")
-    wall, cpu = server.maintain()
-    print(f"maintenance {wall:.1f} s, {cpu:.1f} CPU s")
-    stop(server.process)
-    print(levels(options, server.folder))
-    print(f"{directory_bytes(server.folder) / 1e6:.1f} MB in all")
+    for kind in ("counter", "gauge"):
+        server = Icecore(options.icecore, f"{folder}/{kind}", log, "default")
+        parts = scraped(options.series, kind == "counter", 15, end, 62)
+        wall, cpu = load(server.port, parts, server.pid)
+        print(f"{kind}: {options.series * 62 * DAY // 15} samples imported, {cpu:.1f} CPU s")
+        wall, cpu = server.maintain()
+        print(f"{kind}: maintenance {wall:.1f} s, {cpu:.1f} CPU s")
+        stop(server.process)
+        found = {}
+        for bucket in buckets(options, server.folder):
+            level = LEVELS.get(bucket["bucket"].split("@")[0], "raw")
+            of_level = found.setdefault(level, [0, 0, 0])
+            index = sum(
+                size
+                for record, size in bucket["fileBytes"].items()
+                if record in ("BucketMeta", "ForwardIndex", "InvertedIndex", "SeriesDictionary")
+            )
+            # The last buckets of samples are not full yet.
+            full = (bucket["endMs"] - bucket["startMs"]) / 3_600_000
+            written = bucket["floatSamples"] / options.series / 240
+            of_level[0] += written if level == "raw" else full
+            of_level[1] += sum(bucket["fileBytes"].values()) - index
+            of_level[2] += index
+        year = 0
+        for level, (hours, values, index) in sorted(found.items()):
+            values, index = (size / hours / options.series for size in (values, index))
+            year += (values + index) * 24 * KEPT_DAYS[level] * 10_000
+            print(f"{kind}: {level}: {values:.1f} bytes per series-hour, index {index:.1f}")
+        size = directory_bytes(server.folder)
+        print(f"{kind}: {size / 1e6:.1f} MB; 10 000 series for a year {year / 1e9:.2f} GB")
 
 
 def decade(options, folder, log):
@@ -241,7 +295,8 @@ def decade(options, folder, log):
         cold, warm, _ = ask(server.port, server.pid, text, end - span, end, step)
         print(f"{text}: first {cold[0]:.1f} ms, best {warm[0]:.1f} ms")
     stop(server.process)
-    print(levels(options, server.folder)[-600:])
+    listed = buckets(options, server.folder)
+    print(f"{len(listed)} buckets, {len(json.dumps(listed))} bytes as JSON")
 
 
 def main():

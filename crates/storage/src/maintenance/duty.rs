@@ -21,8 +21,10 @@ use tokio::time::Instant;
 
 use crate::ingest::journal::WriteTime;
 
-/// The part of their speed that clients may lose to a job.
-const LOSS_MAX: f64 = 0.07;
+/// The part of their speed that clients may lose to a job, as far as it is measured. What the job
+/// writes is flushed and compacted while it rests, and slows writes then as well: they lose two to
+/// three times as much.
+const LOSS_MAX: f64 = 0.03;
 
 /// The part of the time that a job works at least. Coarsening takes a quarter to a third of the CPU
 /// that taking in the same samples takes, so less than this could not keep up with clients that
@@ -198,11 +200,11 @@ mod tests {
 
     #[test]
     fn clients_keep_their_speed() {
-        // A fifth slower while the job works: it works for about two fifths of the time.
-        let share = duty(2_500_000, 2_000_000);
-        assert!((0.3..0.4).contains(&share), "{share}");
-        let loss = share * (1.0 - 2.0 / 2.5);
-        assert!(loss < 0.08, "{loss}");
+        // A tenth slower while the job works: it works for about a third of the time.
+        let share = duty(2_200_000, 2_000_000);
+        assert!((0.28..0.38).contains(&share), "{share}");
+        let loss = share * (1.0 - 2.0 / 2.2);
+        assert!(loss < 0.035, "{loss}");
     }
 
     #[test]
