@@ -92,8 +92,10 @@ def run(options, folder, log):
     end = int(time.time()) // DAY * DAY - 7 * DAY
     process, port, _ = open_server(options, folder, log)
     live = Live(port)
+    before = cpu_seconds(process.pid)
     time.sleep(QUIET_S)
-    print(f"live writes, quiet: {live.take()}")
+    cpu = (cpu_seconds(process.pid) - before) / QUIET_S
+    print(f"live writes, quiet: {live.take()}, {cpu:.2f} CPU s per second")
     began, before, texts = time.time(), cpu_seconds(process.pid), 0
     for body in {"minutes": minutes, "days": days}[options.what](end):
         texts += len(body)

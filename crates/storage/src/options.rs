@@ -268,7 +268,7 @@ impl Default for StoreOptions {
             compression: Compression::default(),
             compacted_compression: Compression::Zstd,
             block_cache_bytes: 64 * MIB,
-            meta_cache_bytes: 32 * MIB,
+            meta_cache_bytes: 128 * MIB,
             l0_sst_bytes: 16 * MIB,
             unflushed_bytes_max: 64 * MIB,
             wal_flush_interval: Duration::from_millis(100),
