@@ -187,8 +187,8 @@ impl Listed {
         }
     }
 
-    /// The remnants of which some hours are in no windows any more once some buckets have gone, with
-    /// all such hours of them.
+    /// The remnants of which some hours are in no windows any more once some buckets have gone,
+    /// with all such hours of them.
     pub(crate) fn left_alone(&self, going: &[Bucket]) -> Vec<(Bucket, BTreeSet<BucketStart>)> {
         let windows = going
             .iter()
@@ -354,9 +354,9 @@ impl Listed {
         facts.any(|facts| facts.stands_in)
     }
 
-    /// Whether these may have late samples of series that they say they have left out. Which ones is
-    /// not known, so nothing is left out of what is made of them: no level has a sample that a coarser
-    /// one lacks without saying so.
+    /// Whether these may have late samples of series that they say they have left out. Which ones
+    /// is not known, so nothing is left out of what is made of them: no level has a sample that a
+    /// coarser one lacks without saying so.
     pub(crate) fn pass_all_on(&self, windows: &[Bucket]) -> bool {
         let mut all = windows.iter();
         self.stand_in(windows) || all.any(|bucket| self.lacks(*bucket).next().is_some())

@@ -11,8 +11,8 @@
 //!   the samples. So a sample is in an overlay or in its windows, never in both, and not in the
 //!   windows of one level only. A repeat finds less to do; it may be cut anywhere.
 //! - A remnant gets what came late of the series that it has, in the same write, so that it still
-//!   has all of them. Other series are in windows alone: a remnant that has some samples of a series
-//!   has to have all.
+//!   has all of them. Other series are in windows alone: a remnant that has some samples of a
+//!   series has to have all.
 //! - What only finer levels keep, which are gone, gets into windows nevertheless. Those say in the
 //!   same write that they stand in for the finer levels, and are kept for as long.
 //! - What comes late gets into the windows of all levels of its time, also of those that leave its

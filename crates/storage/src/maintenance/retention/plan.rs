@@ -301,8 +301,8 @@ impl RetentionInput<'_> {
         facts.into_iter().any(|facts| facts.sources_gone)
     }
 
-    /// Whether a bucket would go as soon as it is made: it is too old for its level, of which nothing
-    /// else is left in the unit that goes at once, and nothing has to be made of it.
+    /// Whether a bucket would go as soon as it is made: it is too old for its level, of which
+    /// nothing else is left in the unit that goes at once, and nothing has to be made of it.
     fn is_past(&self, level: usize, target: Bucket) -> bool {
         let rule = &self.rules[level];
         if self.keeps(rule, target) {

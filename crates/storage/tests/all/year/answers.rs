@@ -338,7 +338,8 @@ async fn compare_left(
     assert!(left.is_empty(), "{what}: not exported: {:?}", left.keys());
 }
 
-/// Nothing is seen that is older than `kept_ms` of its series, that was never written or that was deleted.
+/// Nothing is seen that is older than `kept_ms` of its series, that was never written or that was
+/// deleted.
 pub(super) async fn nothing_comes_back(
     db: &Database,
     model: &Model,
