@@ -276,6 +276,11 @@ impl Merging<'_> {
             let meta = bucket_meta::encode(meta).into();
             batch.put_bytes(key::bucket_meta(bucket), meta);
         }
+        // What stands in for finer levels was found out under this policy.
+        let policy = self.maintenance.retention.policy();
+        if !policy.is_some_and(|policy| Arc::ptr_eq(&policy, &self.policy)) {
+            return Err(self.watch.stale("the policy has changed".into()));
+        }
         self.limit.take()?;
         failpoint::pass("merge.write");
         let write = self.maintenance.context.engine.db().write(batch);

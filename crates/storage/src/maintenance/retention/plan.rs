@@ -308,20 +308,22 @@ impl RetentionInput<'_> {
         if self.keeps(rule, target) {
             return false;
         }
-        let unit = self.cull_unit(level).max(target.size);
-        let mut units = windows_of(target, unit);
         let is_done = |at: usize| {
             let resolution = self.rules[at].resolution;
-            let size = self.target_size(resolution);
-            let mut windows = size.into_iter().flat_map(|size| windows_of(target, size));
-            windows.all(|window| {
+            let is_done = |window: Bucket| {
                 let made = self.covering(window, resolution);
                 let is_clean = made.is_some_and(|made| !self.listed.is_dirty(made));
                 is_clean || self.is_past(at, window)
-            })
+            };
+            // Without a size of its own a level is not made, and waited for.
+            let size = self.target_size(resolution);
+            size.is_some_and(|size| windows_of(target, size).all(is_done))
         };
-        units.all(|unit| self.listed.level_in(rule.resolution, unit).is_empty())
-            && self.needed_by(level).into_iter().all(is_done)
+        self.needed_by(level).into_iter().all(is_done) && {
+            let unit = self.cull_unit(level).max(target.size);
+            let mut units = windows_of(target, unit);
+            units.all(|unit| self.listed.level_in(rule.resolution, unit).is_empty())
+        }
     }
 
     /// Whether a level keeps something of a bucket.

@@ -190,7 +190,8 @@ pub(super) struct ChunkSeries {
 
 impl ChunkSeries {
     /// The overlays with late samples of it that have no place: no remnant there has it, and no
-    /// level of which there are windows keeps it. Those windows would go without regard to them.
+    /// level of which there are windows keeps it. Those windows would go without regard to them. Of
+    /// a series that nothing keeps there are none.
     fn without_place(
         &self,
         class: RetentionClass,
@@ -204,6 +205,7 @@ impl ChunkSeries {
         let places = remnants.map(|(remnant, _)| remnant.bucket);
         let places: Vec<Bucket> = places.chain(windows.map(Target::bucket)).collect();
         let overlays = self.records.records.iter().map(|r| buckets[r.source]);
+        let overlays = overlays.filter(|_| into.policy.reaches(class, Resolution::RAW));
         let is_inside = |overlay: Bucket| {
             let mut places = places.iter();
             places.any(|place| place.size >= overlay.size && place.overlaps(overlay))

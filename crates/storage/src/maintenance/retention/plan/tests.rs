@@ -333,7 +333,8 @@ impl World {
                 let resolution = self.listed.facts(*target).unwrap().resolution;
                 self.has_level(series, resolution)
             });
-            !has_windows && !remnants.any(|remnant| self.has_series(*remnant, series))
+            let has_remnant = remnants.any(|remnant| self.has_series(*remnant, series));
+            !has_windows && !has_remnant && self.reaches(series, RAW)
         };
         let without_place = content.iter().filter(|sample| is_without_place(sample));
         let without_place: BTreeSet<Sample> = without_place.copied().collect();
@@ -585,6 +586,45 @@ impl World {
 
 fn labels(series: usize) -> Labels {
     Labels::from_pairs([("series", series.to_string())])
+}
+
+/// A level for which no size of buckets is left cannot be made, and is waited for.
+#[test]
+fn samples_stay_where_a_level_has_no_size() {
+    let windows: Vec<Resolution> = Resolution::all().filter(|r| !r.is_raw()).collect();
+    let [others @ .., finer, coarser] = windows.as_slice() else {
+        panic!("there are more levels");
+    };
+    let full = ColumnSet::Full;
+    let mut world = World::new(policy(&[
+        (RAW, 43, full),
+        (*finer, 86, full),
+        (*coarser, 200, full),
+    ]));
+    world.now_ms = 8240 * HOUR_MS;
+    for resolution in [finer].into_iter().chain(others) {
+        if let Some(size) = world.listed.sizes().target(*resolution) {
+            let start = size.bucket_of(world.now_ms).unwrap();
+            let facts = RolledBucket {
+                resolution: *resolution,
+                source: RAW,
+                sources_gone: false,
+                is_lean: false,
+                dirty: BTreeSet::new(),
+                left_out: Some(BTreeSet::new()),
+                stands_in: false,
+            };
+            world.listed.insert_rolled(Bucket { size, start }, facts);
+            world
+                .content
+                .insert(Bucket { size, start }, BTreeSet::new());
+        }
+    }
+    assert_eq!(world.listed.sizes().target(*coarser), None);
+    world.flush(5840);
+    world.now_ms += 3 * HOUR_MS;
+    world.settle();
+    assert!(world.kept.contains_key(&(5840, 0)), "and it is seen");
 }
 
 #[test]
