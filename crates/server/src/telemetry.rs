@@ -11,7 +11,7 @@ use tracing_subscriber::EnvFilter;
 use crate::config::{LogFormat, LogLevel, LogOptions};
 
 /// Libraries whose lines at `info` are about their own housekeeping, not about this process.
-const QUIET_LIBRARIES: &str = "slatedb=warn,foyer=warn,hyper=warn,object_store=warn";
+const QUIET_LIBRARIES: &str = "slatedb=warn,hyper=warn,object_store=warn";
 
 /// Starts logging. Does nothing where a subscriber is already installed.
 pub(crate) fn start(options: LogOptions) {

@@ -29,7 +29,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use slatedb::config::{CloseOptions, FlushOptions, FlushType};
-use slatedb::db_cache::foyer::{FoyerCache, FoyerCacheOptions};
 use slatedb::db_cache::{DbCache, SplitCache};
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::path::Path;
@@ -45,6 +44,7 @@ use super::lock_file::DirectoryLock;
 use super::merge_operator::RecordMergeOperator;
 use super::object_store::{OpenedStore, open_store};
 use super::observed_store::ObservedStore;
+use super::page_cache::PageCache;
 use super::read_view::View;
 use super::scheduler::SchedulerSupplier;
 use super::segment_extractor::SegmentExtractor;
@@ -399,14 +399,7 @@ fn keep_directories(opened: &OpenedStore) -> Result<()> {
 
 /// Decoded blocks apart from indexes and filters, so that a large scan cannot evict the latter.
 pub(crate) fn block_and_meta_cache(options: &StoreOptions) -> Arc<dyn DbCache> {
-    let cache = |bytes: usize| {
-        let options = FoyerCacheOptions {
-            max_capacity: u64::try_from(bytes).unwrap_or(u64::MAX),
-            // Each shard has its part of the capacity; with few, one large index still fits.
-            shards: 4,
-        };
-        Some(Arc::new(FoyerCache::new_with_opts(options)) as Arc<dyn DbCache>)
-    };
+    let cache = |bytes: usize| Some(Arc::new(PageCache::new(bytes)) as Arc<dyn DbCache>);
     Arc::new(
         SplitCache::new()
             .with_block_cache(cache(options.block_cache_bytes))

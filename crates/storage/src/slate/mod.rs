@@ -39,6 +39,7 @@ mod lock_file;
 mod merge_operator;
 pub(crate) mod object_store;
 mod observed_store;
+mod page_cache;
 pub(crate) mod read_view;
 pub(crate) mod reader;
 mod scheduler;
