@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder,
+use arrow_array::ArrayRef;
+use arrow_array::builder::{
+    BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder,
     TimestampNanosecondBuilder,
 };
-use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
-use arrow::datatypes::{DataType, Field};
+use arrow_schema::{DataType, Field};
+use icecore_events::time_text::parse_time;
 use icecore_events::{Scalar, Value};
 
 /// Characters of text in the column of a file. Statistics, dictionaries and pages are made for what
@@ -141,7 +142,7 @@ fn boolean(scalar: &Scalar<'_>) -> Option<bool> {
 fn timestamp(scalar: &Scalar<'_>) -> Option<i64> {
     match scalar {
         Scalar::Integer(value) => Some(*value),
-        Scalar::Text(text) => string_to_timestamp_nanos(text).ok(),
+        Scalar::Text(text) => parse_time(text),
         _ => None,
     }
 }

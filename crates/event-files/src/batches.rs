@@ -1,8 +1,9 @@
 //! Events of a file as columns, for queries that look at many events and few columns.
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Field, SchemaRef};
-use arrow::error::ArrowError;
+use arrow_array::cast::AsArray as _;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::ArrowError;
+use arrow_schema::{Field, SchemaRef};
 use icecore_events::{FileBytes, FileScan};
 use icecore_model::StoreError;
 

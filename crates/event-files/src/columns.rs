@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use icecore_events::{Field as Attribute, FieldType};
 
 pub(crate) const EVENT_ID: &str = "event_id";

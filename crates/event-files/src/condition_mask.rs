@@ -4,14 +4,14 @@
 //! - What is not certain is `None`: then every row stays, and is looked at as an event.
 //! - A mask is true wherever the event would satisfy the condition.
 
-use arrow::array::{
-    Array, ArrayRef, BooleanArray, Datum, Float64Array, Int64Array, RecordBatch, StringArray,
-};
-use arrow::compute::kernels::cmp;
-use arrow::compute::{and_kleene, is_not_null, like, or_kleene};
-use arrow::datatypes::DataType;
+use std::cmp::Ordering;
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_schema::DataType;
 use icecore_events::Scalar;
-use icecore_events::query::{Clause, Condition, Operand, Operator, Subject};
+use icecore_events::query::{Clause, Condition, Operand, Operator, Subject, is_like};
 
 use crate::attribute_values::{as_double, whole};
 use crate::columns::attribute_column;
@@ -36,14 +36,9 @@ pub(crate) fn mask(condition: &Condition, columns: &impl Columns) -> Option<Bool
     match condition {
         Condition::All(parts) => {
             let masks = parts.iter().filter_map(|part| mask(part, columns));
-            masks.reduce(|a, b| and_kleene(&a, &b).unwrap_or(a))
+            masks.reduce(|a, b| and(&a, &b))
         }
-        Condition::Any(parts) => {
-            let masks: Option<Vec<_>> = parts.iter().map(|part| mask(part, columns)).collect();
-            let mut masks = masks?.into_iter();
-            let first = masks.next()?;
-            masks.try_fold(first, |a, b| or_kleene(&a, &b).ok())
-        }
+        Condition::Any(parts) => any(parts.iter().map(|part| mask(part, columns))),
         Condition::Clause(clause) => columns.clause(&column_of(&clause.subject)?, clause),
     }
 }
@@ -74,29 +69,17 @@ pub(crate) struct RowColumns<'a>(pub(crate) &'a RecordBatch);
 impl Columns for RowColumns<'_> {
     fn clause(&self, column: &str, clause: &Clause) -> Option<BooleanArray> {
         let values = self.0.column_by_name(column)?;
-        let compare = |compare: Compare, operand: &Scalar<'_>| {
-            compare(values, &*datum(operand, values.data_type())?).ok()
-        };
-        let each = |operands: &[Scalar<'_>], how: Compare| {
-            let masks: Option<Vec<_>> = operands.iter().map(|one| compare(how, one)).collect();
-            let mut masks = masks?.into_iter();
-            let first = masks.next()?;
-            masks.try_fold(first, |a, b| or_kleene(&a, &b).ok())
-        };
         match (clause.operator, &clause.operand) {
-            (Operator::Exists, _) => is_not_null(values).ok(),
-            (Operator::Equal, Operand::One(one)) => compare(cmp::eq, one),
-            (Operator::NotEqual, Operand::One(one)) => compare(cmp::neq, one),
-            (Operator::Greater, Operand::One(one)) => compare(cmp::gt, one),
-            (Operator::GreaterOrEqual, Operand::One(one)) => compare(cmp::gt_eq, one),
-            (Operator::Less, Operand::One(one)) => compare(cmp::lt, one),
-            (Operator::LessOrEqual, Operand::One(one)) => compare(cmp::lt_eq, one),
-            (Operator::In, Operand::Several(several)) => each(several, cmp::eq),
-            // A backslash means something to this function.
-            (Operator::Like, Operand::One(Scalar::Text(text))) if !text.contains('\\') => {
-                (values.data_type() == &DataType::Utf8)
-                    .then(|| like(values, &StringArray::new_scalar(&**text)).ok())?
+            (Operator::Exists, _) => Some(is_present(values)),
+            (Operator::In, Operand::Several(several)) => any(several
+                .iter()
+                .map(|one| compare(values, one, Ordering::is_eq))),
+            (Operator::Like, Operand::One(Scalar::Text(pattern))) => {
+                let texts = values.as_string_opt::<i32>()?;
+                let fits = |text: &str| is_like(text, pattern);
+                Some(BooleanArray::from_unary(texts, fits))
             }
+            (operator, Operand::One(one)) => compare(values, one, accepts(operator)?),
             _ => None,
         }
     }
@@ -111,49 +94,98 @@ where
 {
     fn clause(&self, column: &str, clause: &Clause) -> Option<BooleanArray> {
         let (least, greatest) = (self.0)(column)?;
-        let data_type = least.data_type().clone();
         let within = |one: &Scalar<'_>| {
-            let value = datum(one, &data_type)?;
-            let above = cmp::lt_eq(&least, &*value).ok()?;
-            and_kleene(&above, &cmp::gt_eq(&greatest, &*value).ok()?).ok()
-        };
-        let compare = |how: Compare, bound: &ArrayRef, one: &Scalar<'_>| {
-            how(bound, &*datum(one, &data_type)?).ok()
+            let above = compare(&least, one, Ordering::is_le)?;
+            Some(and(&above, &compare(&greatest, one, Ordering::is_ge)?))
         };
         match (clause.operator, &clause.operand) {
             (Operator::Equal, Operand::One(one)) => within(one),
-            (Operator::Greater, Operand::One(one)) => compare(cmp::gt, &greatest, one),
-            (Operator::GreaterOrEqual, Operand::One(one)) => compare(cmp::gt_eq, &greatest, one),
-            (Operator::Less, Operand::One(one)) => compare(cmp::lt, &least, one),
-            (Operator::LessOrEqual, Operand::One(one)) => compare(cmp::lt_eq, &least, one),
-            (Operator::In, Operand::Several(several)) => {
-                let masks: Option<Vec<_>> = several.iter().map(within).collect();
-                let mut masks = masks?.into_iter();
-                let first = masks.next()?;
-                masks.try_fold(first, |a, b| or_kleene(&a, &b).ok())
+            (Operator::In, Operand::Several(several)) => any(several.iter().map(within)),
+            (operator @ (Operator::Greater | Operator::GreaterOrEqual), Operand::One(one)) => {
+                compare(&greatest, one, accepts(operator)?)
+            }
+            (operator @ (Operator::Less | Operator::LessOrEqual), Operand::One(one)) => {
+                compare(&least, one, accepts(operator)?)
             }
             _ => None,
         }
     }
 }
 
-type Compare = fn(&dyn Datum, &dyn Datum) -> Result<BooleanArray, arrow::error::ArrowError>;
-
-/// An operand as a value of a column, if the two compare the way events do.
-fn datum(operand: &Scalar<'_>, data_type: &DataType) -> Option<Box<dyn Datum>> {
-    Some(match (operand, data_type) {
-        (Scalar::Text(text), DataType::Utf8) => Box::new(StringArray::new_scalar(&**text)),
-        (Scalar::Integer(value), DataType::Int64) => Box::new(Int64Array::new_scalar(*value)),
-        (Scalar::Number(value), DataType::Int64) => {
-            Box::new(Int64Array::new_scalar(whole(*value)?))
-        }
-        (Scalar::Number(value), DataType::Float64) => {
-            Box::new(Float64Array::new_scalar(*value + 0.0))
-        }
-        (Scalar::Integer(value), DataType::Float64) => {
-            Box::new(Float64Array::new_scalar(as_double(*value)?))
-        }
-        (Scalar::Boolean(value), DataType::Boolean) => Box::new(BooleanArray::new_scalar(*value)),
+/// Returns the orders of a value and an operand that satisfy an operator of comparison.
+fn accepts(operator: Operator) -> Option<fn(Ordering) -> bool> {
+    Some(match operator {
+        Operator::Equal => Ordering::is_eq,
+        Operator::NotEqual => Ordering::is_ne,
+        Operator::Greater => Ordering::is_gt,
+        Operator::GreaterOrEqual => Ordering::is_ge,
+        Operator::Less => Ordering::is_lt,
+        Operator::LessOrEqual => Ordering::is_le,
         _ => return None,
     })
+}
+
+/// Compares each value of a column with an operand, if the two compare the way events do. The
+/// result is null where the value is.
+fn compare(
+    values: &ArrayRef,
+    operand: &Scalar<'_>,
+    accepts: fn(Ordering) -> bool,
+) -> Option<BooleanArray> {
+    let integers = |operand: i64| {
+        let values = values.as_primitive::<Int64Type>();
+        BooleanArray::from_unary(values, |value| accepts(value.cmp(&operand)))
+    };
+    // Zero has no sign in columns.
+    let floats = |operand: f64| {
+        let values = values.as_primitive::<Float64Type>();
+        BooleanArray::from_unary(values, |value| accepts(value.total_cmp(&(operand + 0.0))))
+    };
+    Some(match (operand, values.data_type()) {
+        (Scalar::Text(operand), DataType::Utf8) => {
+            let values = values.as_string::<i32>();
+            BooleanArray::from_unary(values, |value: &str| accepts(value.cmp(operand)))
+        }
+        (Scalar::Boolean(operand), DataType::Boolean) => {
+            BooleanArray::from_unary(values.as_boolean(), |value| accepts(value.cmp(operand)))
+        }
+        (Scalar::Integer(operand), DataType::Int64) => integers(*operand),
+        (Scalar::Number(operand), DataType::Int64) => integers(whole(*operand)?),
+        (Scalar::Number(operand), DataType::Float64) => floats(*operand),
+        (Scalar::Integer(operand), DataType::Float64) => floats(as_double(*operand)?),
+        _ => return None,
+    })
+}
+
+/// Returns `true` for each value that is not null.
+fn is_present(values: &ArrayRef) -> BooleanArray {
+    (0..values.len())
+        .map(|at| Some(values.is_valid(at)))
+        .collect()
+}
+
+/// Combines masks by [`or`]; `None` if one of them is unknown, or if there are none.
+fn any(masks: impl Iterator<Item = Option<BooleanArray>>) -> Option<BooleanArray> {
+    let masks: Option<Vec<_>> = masks.collect();
+    masks?.into_iter().reduce(|a, b| or(&a, &b))
+}
+
+/// SQL's AND: null is unknown, and false wins over it.
+fn and(a: &BooleanArray, b: &BooleanArray) -> BooleanArray {
+    let both = a.iter().zip(b.iter()).map(|pair| match pair {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    });
+    both.collect()
+}
+
+/// SQL's OR: null is unknown, and true wins over it.
+fn or(a: &BooleanArray, b: &BooleanArray) -> BooleanArray {
+    let either = a.iter().zip(b.iter()).map(|pair| match pair {
+        (Some(true), _) | (_, Some(true)) => Some(true),
+        (Some(false), Some(false)) => Some(false),
+        _ => None,
+    });
+    either.collect()
 }

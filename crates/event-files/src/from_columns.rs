@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use arrow::array::{
-    Array, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Int64Type, TimestampNanosecondType};
+use arrow_array::{
+    Array, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
 };
-use arrow::datatypes::{Int64Type, TimestampNanosecondType};
 use icecore_events::{EventKind, StoredEvent};
 use icecore_model::StoreError;
 use icecore_model::event::{DimensionHash, EventId};

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
-use arrow::datatypes::TimestampNanosecondType;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::TimestampNanosecondType;
+use arrow_array::{Array, ArrayRef, BooleanArray};
 use icecore_events::query::{Condition, Operand, Operator, Subject};
 use icecore_events::{FileBytes, FileScan, Scalar};
 use icecore_model::StoreError;

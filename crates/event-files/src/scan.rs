@@ -10,8 +10,9 @@
 
 use std::collections::VecDeque;
 
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
-use arrow::datatypes::TimestampNanosecondType;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::TimestampNanosecondType;
+use arrow_array::{Array, BooleanArray, RecordBatch};
 use icecore_events::{FileBytes, FileScan};
 use icecore_model::StoreError;
 use parquet::DecodeResult;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
+use arrow_array::{
     ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
     TimestampNanosecondArray,
 };
-use arrow::datatypes::{Field, SchemaRef};
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
+use arrow_schema::{Field, SchemaRef};
 use icecore_events::json_text::attributes_text;
 use icecore_events::{EventKind, StoredEvent};
 

@@ -1,6 +1,6 @@
 //! Events to the bytes of a file.
 
-use arrow::datatypes::SchemaRef;
+use arrow_schema::SchemaRef;
 use icecore_events::{Field, FileSize, FileWriter, StoredEvent};
 use icecore_model::StoreError;
 use parquet::arrow::ArrowWriter;

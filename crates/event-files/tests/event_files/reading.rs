@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow::array::AsArray as _;
+use arrow_array::cast::AsArray as _;
 use bytes::Bytes;
 use icecore_event_files::{ColumnBatches, Parquet, TEXT_LIMIT, event_schema};
 use icecore_events::query::{Clause, Condition, Operand, Operator, Subject};

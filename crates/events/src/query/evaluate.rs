@@ -167,7 +167,7 @@ fn compare_to_float(integer: i64, float: f64) -> Option<Ordering> {
 }
 
 /// `%` stands for any text, `_` for one character, `\` takes the meaning of the next character.
-fn is_like(text: &str, pattern: &str) -> bool {
+pub fn is_like(text: &str, pattern: &str) -> bool {
     let mut text = text.chars();
     let mut pattern = pattern.chars();
     // Where to go on with one more character for the last `%`.

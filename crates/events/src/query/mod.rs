@@ -34,6 +34,7 @@ mod window_choice;
 
 pub use condition::{Clause, Condition, Operand, Operator, Subject};
 pub use counters::query_counters;
+pub use evaluate::is_like;
 pub use gauges::query_gauges;
 pub use histograms::query_histograms;
 pub use interval::Interval;
