@@ -10,6 +10,10 @@
 //! - Queries run on threads of their own, with limits of time and memory, and end when nobody waits
 //!   for them any more.
 //! - Nothing but events and cells can be read, and nothing can be written.
+//!
+//! Without the feature `sql` this crate is empty, so that a build of everything else is quick.
+
+#![cfg(feature = "sql")]
 
 mod answer;
 mod engine;

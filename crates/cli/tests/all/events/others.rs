@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{counted, now_ms, order, path_text, post, register, serve, sql};
+use super::{check_sql, counted, now_ms, order, path_text, post, register, serve};
 use crate::otlp::python_has;
 use crate::served::{Workplace, free_address};
 
@@ -45,16 +45,15 @@ fn check_logs(protocol: &str) {
     let now_ms = now_ms();
     let (count, _) = counted(&mut client, "1m", now_ms - 3_600_000, now_ms + 60_000);
     assert_eq!(count, 2, "{protocol}");
-    let rows = sql(
+    let trace = "0123456789abcdef0123456789abcdef";
+    check_sql(
         &mut client,
         r#"SELECT "attr.order.channel" AS channel, trace_id FROM shop."order.placed" ORDER BY 1"#,
+        &[
+            json!({"channel": "app", "trace_id": null}),
+            json!({"channel": "web", "trace_id": trace}),
+        ],
     );
-    let trace = "0123456789abcdef0123456789abcdef";
-    let expected = [
-        json!({"channel": "app", "trace_id": null}),
-        json!({"channel": "web", "trace_id": trace}),
-    ];
-    assert_eq!(rows, expected, "{protocol}");
 }
 
 #[test]

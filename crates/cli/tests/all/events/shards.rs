@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use super::{
-    JSON, WINDOWS, counted, flush, get, id, now_ms, order, path_text, post, register, sql,
+    JSON, WINDOWS, check_sql, counted, flush, get, id, now_ms, order, path_text, post, register,
     time_text,
 };
 use crate::http::Client;
@@ -97,13 +97,11 @@ fn two_processes_answer_for_each_other() {
         let mut ids = found(client, from_ms, to_ms);
         ids.sort();
         assert_eq!(ids, (0..60).map(id).collect::<Vec<_>>());
-        let rows = sql(client, "SELECT count(*) AS n FROM shop.\"order.placed\"");
-        assert_eq!(rows, [json!({"n": 60})]);
-        let rows = sql(
-            client,
-            "SELECT sum(count) AS n FROM rollup_1h WHERE metric = 'orders'",
-        );
-        assert_eq!(rows, [json!({"n": 60})]);
+        let sixty = [json!({"n": 60})];
+        let events = "SELECT count(*) AS n FROM shop.\"order.placed\"";
+        check_sql(client, events, &sixty);
+        let cells = "SELECT sum(count) AS n FROM rollup_1h WHERE metric = 'orders'";
+        check_sql(client, cells, &sixty);
         assert_eq!(promql(client, "sum(orders_total)"), "60");
         assert_eq!(promql(client, "sum(order_latency_ms_count)"), "60");
         for number in [0, 1] {

@@ -92,8 +92,10 @@ async fn every_answer_has_each_acknowledged_event_once() {
     let ask = async {
         let mut questions = 0;
         while !is_over.load(SeqCst) {
-            let before = acknowledged.load(SeqCst);
-            check(&by_sql(&served).await, before, "SQL");
+            if cfg!(feature = "sql") {
+                let before = acknowledged.load(SeqCst);
+                check(&by_sql(&served).await, before, "SQL");
+            }
             let before = acknowledged.load(SeqCst);
             check(&by_search(&served).await, before, "search");
             questions += 1;
@@ -103,7 +105,14 @@ async fn every_answer_has_each_acknowledged_event_once() {
     let ((), questions) = tokio::join!(publish, ask);
     assert!(questions >= 2, "only {questions} questions");
     let all = acknowledged.load(SeqCst);
-    assert_eq!(check(&by_sql(&served).await, all, "SQL").len() as u64, all);
+    if cfg!(feature = "sql") {
+        assert_eq!(check(&by_sql(&served).await, all, "SQL").len() as u64, all);
+    } else {
+        skipped_tests::skip(
+            "SQL while events are sealed",
+            "cargo test -p icecore-server --features sql --test all while_sealing (builds DataFusion: minutes)",
+        );
+    }
     let found = check(&by_search(&served).await, all, "search");
     assert_eq!(found.len() as u64, all);
     // It did happen.
