@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! fetch ─► shard of the key ─ hit ─► entry, now the most recently used
-//!             └ miss ─► one load per key at a time; the others wait for its entry ─► shard
+//!             └ miss ─► one load per key at a time, a task of its own ─► shard, all its waiters
 //! ```
 //!
 //! Holds always:
 //! - A shard has at most its part of the capacity, or one entry that is larger than that.
 //! - The least recently used entries go first.
-//! - A load that fails or is cancelled passes to the next waiter, which runs its own loader.
+//! - A load goes on when its fetches are dropped or not polled: it waits for no caller.
+//! - A load that fails, fails for all its waiters at once. SlateDB reads without the cache then.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -16,36 +17,80 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
 use lru::LruCache;
 use parking_lot::Mutex;
 use slatedb::Error;
 use slatedb::db_cache::{CacheFetch, CacheLoader, CachedEntry, CachedKey, DbCache};
-use tokio::sync::OnceCell;
+use tokio::sync::oneshot;
 
 /// The number of shards. Each has its part of the capacity; with few, one large index still fits.
 const SHARDS: usize = 4;
 
 /// Bytes that an entry takes besides its value: the key, the links of the list, the slot of the
-/// table.
-const ENTRY_OVERHEAD: usize = 128;
+/// table, the counters of shared pointers.
+const ENTRY_OVERHEAD: usize = 256;
+
+/// The outcome of a load, for each of its waiters.
+type Load = Shared<BoxFuture<'static, Result<CachedEntry, Arc<str>>>>;
 
 /// A bounded cache that shares loads between concurrent fetches of one key.
 pub(crate) struct PageCache {
+    state: Arc<State>,
+}
+
+struct State {
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
-    loads: Mutex<HashMap<CachedKey, Arc<OnceCell<CachedEntry>>>>,
+    loads: Mutex<HashMap<CachedKey, Load>>,
 }
 
 impl PageCache {
     /// Creates a cache of at most `capacity` bytes.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
-            shards: std::array::from_fn(|_| Mutex::new(Shard::new(capacity / SHARDS))),
-            hasher: RandomState::new(),
-            loads: Mutex::default(),
+            state: Arc::new(State {
+                shards: std::array::from_fn(|_| Mutex::new(Shard::new(capacity / SHARDS))),
+                hasher: RandomState::new(),
+                loads: Mutex::default(),
+            }),
         }
     }
 
+    async fn fetch(&self, key: CachedKey, loader: CacheLoader) -> Result<CacheFetch, Error> {
+        if let Some(entry) = self.state.get(&key) {
+            return Ok(CacheFetch::hit(entry));
+        }
+        let (load, new) = {
+            let mut loads = self.state.loads.lock();
+            // A load that ended since the lookup has left its entry.
+            if let Some(entry) = self.state.get(&key) {
+                return Ok(CacheFetch::hit(entry));
+            }
+            match loads.get(&key) {
+                Some(load) => (load.clone(), None),
+                None => {
+                    let (load, listed) = self.state.new_load(key.clone());
+                    loads.insert(key, load.clone());
+                    (load, Some(listed))
+                }
+            }
+        };
+        let is_new = new.is_some();
+        if let Some(listed) = new {
+            // Without the lock: a runtime that is being shut down drops the task here.
+            tokio::spawn(listed.run(loader));
+        }
+        match load.await {
+            Ok(entry) if is_new => Ok(CacheFetch::miss(entry)),
+            Ok(entry) => Ok(CacheFetch::hit(entry)),
+            Err(cause) => Err(Error::unavailable(format!("cannot load a page: {cause}"))),
+        }
+    }
+}
+
+impl State {
     fn shard(&self, key: &CachedKey) -> &Mutex<Shard> {
         &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
     }
@@ -54,58 +99,87 @@ impl PageCache {
         self.shard(key).lock().entries.get(key).cloned()
     }
 
-    async fn fetch(&self, key: CachedKey, loader: CacheLoader) -> Result<CacheFetch, Error> {
-        if let Some(entry) = self.get(&key) {
-            return Ok(CacheFetch::hit(entry));
-        }
-        let load = Load::join(self, key);
-        // A load that ended since the lookup has left its entry.
-        if let Some(entry) = self.get(&load.key) {
-            return Ok(CacheFetch::hit(entry));
-        }
-        let mut loaded = false;
-        let load_it = || {
-            loaded = true;
-            loader()
+    fn insert(&self, key: CachedKey, entry: CachedEntry) {
+        let evicted = self.shard(&key).lock().insert(key, entry);
+        // Without the lock: a large entry may take the room of hundreds.
+        drop(evicted);
+    }
+
+    /// Creates the load of a key: what its waiters wait for, and what a task has to run.
+    fn new_load(self: &Arc<Self>, key: CachedKey) -> (Load, ListedLoad) {
+        let (outcome, waiting) = oneshot::channel();
+        let listed = ListedLoad {
+            state: Arc::clone(self),
+            key,
+            outcome: Some(outcome),
         };
-        let entry = load.cell.get_or_try_init(load_it).await?.clone();
-        if !loaded {
-            return Ok(CacheFetch::hit(entry));
+        let load = waiting.map(|loaded| match loaded {
+            Ok(Ok(entry)) => Ok(entry),
+            Ok(Err(error)) => Err(Arc::from(error.to_string())),
+            Err(_) => Err(Arc::from("a panic, or the end of the process")),
+        });
+        (load.boxed().shared(), listed)
+    }
+}
+
+/// A load in the table. It leaves the table when it ends, however it ends, and its waiters are told
+/// after that.
+struct ListedLoad {
+    state: Arc<State>,
+    key: CachedKey,
+    outcome: Option<oneshot::Sender<Result<CachedEntry, Error>>>,
+}
+
+impl ListedLoad {
+    async fn run(mut self, loader: CacheLoader) {
+        let loaded = loader().await;
+        if let Ok(entry) = &loaded {
+            self.state.insert(self.key.clone(), entry.clone());
         }
-        let shard = self.shard(&load.key);
-        shard.lock().insert(load.key.clone(), entry.clone());
-        Ok(CacheFetch::miss(entry))
+        let outcome = self.outcome.take();
+        drop(self);
+        if let Some(outcome) = outcome {
+            // Nothing waits for it if all fetches were dropped.
+            let _ = outcome.send(loaded);
+        }
+    }
+}
+
+impl Drop for ListedLoad {
+    fn drop(&mut self) {
+        self.state.loads.lock().remove(&self.key);
     }
 }
 
 #[async_trait]
 impl DbCache for PageCache {
     async fn get_block(&self, key: &CachedKey) -> Result<Option<CachedEntry>, Error> {
-        Ok(self.get(key))
+        Ok(self.state.get(key))
     }
 
     async fn get_index(&self, key: &CachedKey) -> Result<Option<CachedEntry>, Error> {
-        Ok(self.get(key))
+        Ok(self.state.get(key))
     }
 
     async fn get_filter(&self, key: &CachedKey) -> Result<Option<CachedEntry>, Error> {
-        Ok(self.get(key))
+        Ok(self.state.get(key))
     }
 
     async fn get_stats(&self, key: &CachedKey) -> Result<Option<CachedEntry>, Error> {
-        Ok(self.get(key))
+        Ok(self.state.get(key))
     }
 
     async fn insert(&self, key: CachedKey, value: CachedEntry) {
-        self.shard(&key).lock().insert(key, value);
+        self.state.insert(key, value);
     }
 
     async fn remove(&self, key: &CachedKey) {
-        self.shard(key).lock().remove(key);
+        self.state.shard(key).lock().remove(key);
     }
 
     fn entry_count(&self) -> u64 {
-        let counts = self.shards.iter().map(|shard| shard.lock().entries.len());
+        let shards = &self.state.shards;
+        let counts = shards.iter().map(|shard| shard.lock().entries.len());
         counts.sum::<usize>() as u64
     }
 
@@ -142,19 +216,25 @@ impl Shard {
         }
     }
 
-    fn insert(&mut self, key: CachedKey, entry: CachedEntry) {
+    /// Inserts an entry and returns those that had to go for it.
+    #[must_use]
+    fn insert(&mut self, key: CachedKey, entry: CachedEntry) -> Vec<CachedEntry> {
+        let mut evicted = Vec::new();
         self.bytes += bytes_of(&entry);
         if let Some(replaced) = self.entries.put(key, entry) {
             self.bytes -= bytes_of(&replaced);
+            evicted.push(replaced);
         }
         // The newest entry stays whatever its size: a page that is read again and again must not be
         // loaded each time.
         while self.bytes > self.capacity && self.entries.len() > 1 {
-            let Some((_, evicted)) = self.entries.pop_lru() else {
-                return;
+            let Some((_, oldest)) = self.entries.pop_lru() else {
+                break;
             };
-            self.bytes -= bytes_of(&evicted);
+            self.bytes -= bytes_of(&oldest);
+            evicted.push(oldest);
         }
+        evicted
     }
 
     fn remove(&mut self, key: &CachedKey) {
@@ -168,39 +248,12 @@ fn bytes_of(entry: &CachedEntry) -> usize {
     entry.size() + ENTRY_OVERHEAD
 }
 
-/// A share in the load of one key. The last share to go takes the load out of the table, also when
-/// its fetch is cancelled.
-struct Load<'a> {
-    cache: &'a PageCache,
-    key: CachedKey,
-    cell: Arc<OnceCell<CachedEntry>>,
-}
-
-impl<'a> Load<'a> {
-    fn join(cache: &'a PageCache, key: CachedKey) -> Self {
-        let cell = cache.loads.lock().entry(key.clone()).or_default().clone();
-        Self { cache, key, cell }
-    }
-}
-
-impl Drop for Load<'_> {
-    fn drop(&mut self) {
-        let mut loads = self.cache.loads.lock();
-        // Under the lock, so that of two shares that go at once one sees that it is the last.
-        drop(std::mem::take(&mut self.cell));
-        let is_last = |cell: &Arc<_>| Arc::strong_count(cell) == 1;
-        if loads.get(&self.key).is_some_and(is_last) {
-            loads.remove(&self.key);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
     use slatedb::db_cache::CacheLookup;
-    use tokio::sync::Notify;
+    use tokio::sync::Semaphore;
 
     use super::*;
 
@@ -285,7 +338,7 @@ mod tests {
             assert_eq!(fetch.expect("an entry").lookup, CacheLookup::Miss);
             let fetch = cache.fetch(key.clone(), fails()).await;
             assert_eq!(fetch.expect("an entry").lookup, CacheLookup::Hit);
-            let bytes: usize = cache.shards.iter().map(|shard| shard.lock().bytes).sum();
+            let bytes = held_bytes(&cache);
             assert!(bytes <= room, "{bytes} bytes of {room}");
         }
         let count = cache.entry_count();
@@ -295,23 +348,27 @@ mod tests {
             cache.remove(key).await;
         }
         assert_eq!(cache.entry_count(), 0);
-        assert!(cache.shards.iter().all(|shard| shard.lock().bytes == 0));
-        assert!(cache.loads.lock().is_empty());
+        assert_eq!(held_bytes(&cache), 0);
+        assert!(cache.state.loads.lock().is_empty());
     }
 
     #[tokio::test]
     async fn the_least_recently_used_goes_first() {
         let pages = pages(3).await;
         let mut shard = Shard::new(2 * bytes_of(&pages[0].1) + ENTRY_OVERHEAD);
-        shard.insert(pages[0].0.clone(), pages[0].1.clone());
-        shard.insert(pages[1].0.clone(), pages[1].1.clone());
+        let insert = |shard: &mut Shard, at: usize| {
+            let (key, entry) = pages[at].clone();
+            shard.insert(key, entry).len()
+        };
+        assert_eq!(insert(&mut shard, 0), 0);
+        assert_eq!(insert(&mut shard, 1), 0);
         assert!(shard.entries.get(&pages[0].0).is_some());
-        shard.insert(pages[2].0.clone(), pages[2].1.clone());
+        assert_eq!(insert(&mut shard, 2), 1);
         let stays = |key| shard.entries.contains(key);
         assert!(stays(&pages[0].0) && stays(&pages[2].0) && !stays(&pages[1].0));
         // The same again replaces itself.
         let bytes = shard.bytes;
-        shard.insert(pages[2].0.clone(), pages[2].1.clone());
+        assert_eq!(insert(&mut shard, 2), 1);
         assert_eq!(shard.bytes, bytes);
     }
 
@@ -320,67 +377,178 @@ mod tests {
         let pages = pages(2).await;
         let mut shard = Shard::new(10);
         for (key, entry) in pages {
-            shard.insert(key.clone(), entry);
+            drop(shard.insert(key.clone(), entry));
             assert_eq!(shard.entries.len(), 1);
             assert!(shard.entries.contains(&key));
         }
+    }
+
+    fn held_bytes(cache: &PageCache) -> usize {
+        let shards = cache.state.shards.iter();
+        shards.map(|shard| shard.lock().bytes).sum()
+    }
+
+    /// Loads that wait until the test lets them go on.
+    #[derive(Clone)]
+    struct Gate {
+        begun: Arc<AtomicUsize>,
+        open: Arc<Semaphore>,
+    }
+
+    impl Gate {
+        fn new() -> Self {
+            Self {
+                begun: Arc::default(),
+                open: Arc::new(Semaphore::new(0)),
+            }
+        }
+
+        /// A loader that takes its outcome from `then` once the gate is open.
+        fn before(&self, then: CacheLoader) -> CacheLoader {
+            let gate = self.clone();
+            Box::new(move || {
+                Box::pin(async move {
+                    gate.begun.fetch_add(1, SeqCst);
+                    gate.open.acquire().await.expect("it stays").forget();
+                    then().await
+                })
+            })
+        }
+
+        fn open(&self) {
+            self.open.add_permits(1);
+        }
+    }
+
+    /// Starts fetches of one key that share a load, each in a task of its own.
+    async fn fetches(
+        cache: &Arc<PageCache>,
+        key: &CachedKey,
+        mut loader: impl FnMut() -> CacheLoader,
+    ) -> Vec<tokio::task::JoinHandle<Result<CacheFetch, Error>>> {
+        let started: Arc<AtomicUsize> = Arc::default();
+        let fetches: Vec<_> = (0..8)
+            .map(|_| {
+                let (cache, key, loader) = (cache.clone(), key.clone(), loader());
+                let started = started.clone();
+                tokio::spawn(async move {
+                    let mut fetch = std::pin::pin!(cache.fetch(key, loader));
+                    assert!(futures::poll!(&mut fetch).is_pending());
+                    started.fetch_add(1, SeqCst);
+                    fetch.await
+                })
+            })
+            .collect();
+        while started.load(SeqCst) < fetches.len() {
+            tokio::task::yield_now().await;
+        }
+        fetches
     }
 
     #[tokio::test]
     async fn fetches_of_one_key_share_a_load() {
         let (key, entry) = pages(1).await.remove(0);
         let cache = Arc::new(PageCache::new(1 << 20));
-        let (count, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
-        let fetches: Vec<_> = (0..8)
-            .map(|_| {
-                let (cache, key, entry) = (cache.clone(), key.clone(), entry.clone());
-                let (count, go) = (count.clone(), go.clone());
-                let loader: CacheLoader = Box::new(move || {
-                    Box::pin(async move {
-                        count.fetch_add(1, SeqCst);
-                        go.notified().await;
-                        Ok(entry)
-                    })
-                });
-                tokio::spawn(async move { cache.fetch(key, loader).await })
-            })
-            .collect();
-        while count.load(SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
-        go.notify_one();
+        let gate = Gate::new();
+        let fetches = fetches(&cache, &key, || gate.before(loads(&entry))).await;
+        gate.open();
         let mut misses = 0;
         for fetch in fetches {
             let fetch = fetch.await.expect("no panic").expect("an entry");
             misses += usize::from(fetch.lookup == CacheLookup::Miss);
         }
-        assert_eq!((misses, count.load(SeqCst)), (1, 1));
-        assert!(cache.loads.lock().is_empty());
+        assert_eq!((misses, gate.begun.load(SeqCst)), (1, 1));
+        assert!(cache.state.loads.lock().is_empty());
+    }
+
+    /// With one after the other, the last of many would wait for a store that fails slowly many
+    /// times as long.
+    #[tokio::test]
+    async fn a_load_that_fails_or_panics_fails_for_all_at_once() {
+        let (key, entry) = pages(1).await.remove(0);
+        let cache = Arc::new(PageCache::new(1 << 20));
+        let panics =
+            || -> CacheLoader { Box::new(|| Box::pin(async { panic!("a loader's bug") })) };
+        for (failing, cause) in [(fails as fn() -> CacheLoader, "broken"), (panics, "panic")] {
+            let gate = Gate::new();
+            let fetches = fetches(&cache, &key, || gate.before(failing())).await;
+            gate.open();
+            for fetch in fetches {
+                let error = fetch.await.expect("no panic").expect_err("it failed");
+                assert!(error.to_string().contains(cause), "{error}");
+            }
+            assert_eq!(gate.begun.load(SeqCst), 1);
+            assert!(cache.state.loads.lock().is_empty());
+        }
+        let fetch = cache.fetch(key, loads(&entry)).await.expect("an entry");
+        assert_eq!(fetch.lookup, CacheLookup::Miss);
     }
 
     #[tokio::test]
-    async fn a_load_that_fails_or_is_cancelled_leaves_it_to_the_next() {
+    async fn a_load_goes_on_without_the_fetch_that_began_it() {
         let (key, entry) = pages(1).await.remove(0);
         let cache = Arc::new(PageCache::new(1 << 20));
-        assert!(cache.fetch(key.clone(), fails()).await.is_err());
-        assert!(cache.loads.lock().is_empty());
-
-        let never: CacheLoader = Box::new(|| Box::pin(std::future::pending()));
-        let stuck = {
-            let (cache, key) = (cache.clone(), key.clone());
-            tokio::spawn(async move { cache.fetch(key, never).await })
-        };
-        while cache.loads.lock().is_empty() {
-            tokio::task::yield_now().await;
+        for is_dropped in [true, false] {
+            let gate = Gate::new();
+            let mut first = cache.fetch(key.clone(), gate.before(loads(&entry))).boxed();
+            assert!(futures::poll!(&mut first).is_pending());
+            // From here on it is not polled.
+            let first = (!is_dropped).then_some(first);
+            gate.open();
+            let second = cache.fetch(key.clone(), fails()).await;
+            assert_eq!(second.expect("an entry").lookup, CacheLookup::Hit);
+            drop(first);
+            assert!(cache.state.loads.lock().is_empty());
+            cache.remove(&key).await;
         }
-        let next = {
-            let (cache, key, loader) = (cache.clone(), key.clone(), loads(&entry));
-            tokio::spawn(async move { cache.fetch(key, loader).await })
-        };
-        stuck.abort();
-        let fetch = next.await.expect("no panic").expect("an entry");
-        assert_eq!(fetch.lookup, CacheLookup::Miss);
-        assert!(stuck.await.is_err());
-        assert!(cache.loads.lock().is_empty());
+    }
+
+    /// Tasks that are still polled while a runtime ends must not keep it from ending.
+    #[test]
+    fn a_load_fails_when_its_runtime_has_ended() {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let (key, entry) = runtime.block_on(pages(1)).remove(0);
+        let handle = runtime.handle().clone();
+        runtime.shutdown_background();
+        let cache = PageCache::new(1 << 20);
+        let _ended = handle.enter();
+        let fetch = cache.fetch(key, loads(&entry)).now_or_never();
+        let error = fetch.expect("an answer at once").expect_err("no load");
+        assert!(
+            error.to_string().contains("the end of the process"),
+            "{error}"
+        );
+        assert!(cache.state.loads.lock().is_empty());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn many_at_once_leave_nothing_behind() {
+        let pages = Arc::new(pages(16).await);
+        let cache = Arc::new(PageCache::new(8 * bytes_of(&pages[0].1)));
+        let tasks: Vec<_> = (0..8)
+            .map(|task| {
+                let (pages, cache) = (pages.clone(), cache.clone());
+                tokio::spawn(async move {
+                    for step in 0..500 {
+                        let (key, entry) = &pages[(step * 7 + task * 3) % pages.len()];
+                        let fetch = cache.fetch(key.clone(), loads(entry)).await;
+                        assert_eq!(fetch.expect("an entry").entry.size(), entry.size());
+                        if step % 50 == 0 {
+                            cache.remove(key).await;
+                        }
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.expect("no panic");
+        }
+        assert!(cache.state.loads.lock().is_empty());
+        for shard in &cache.state.shards {
+            let shard = shard.lock();
+            let held = shard.entries.iter().map(|(_, entry)| bytes_of(entry));
+            assert_eq!(held.sum::<usize>(), shard.bytes);
+            assert!(shard.bytes <= shard.capacity || shard.entries.len() == 1);
+        }
     }
 }
