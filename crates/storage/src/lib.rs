@@ -35,6 +35,8 @@ mod stored;
 
 pub use database::{Commit, Database, Environment, Gauges};
 pub use error::{Error, Reason, Result, WriteError};
+pub use failpoint::TEST_VARIABLES;
+#[cfg(feature = "fail-points")]
 pub use failpoint::{FAIL_POINT_VARIABLE, FAIL_POINTS};
 pub use icecore_model::{
     Clock, Counter, DURATION_BOUNDS, Durations, ManualClock, Rejection, SystemClock, WriteOutcome,

@@ -74,7 +74,7 @@ impl Config {
         if let Some(path) = loader.sources.file.clone() {
             file::read(&path, &mut loader)?;
         }
-        loader.environment(&[icecore_storage::FAIL_POINT_VARIABLE]);
+        loader.environment(icecore_storage::TEST_VARIABLES);
         loader.flags(&inputs.flags);
         let mut config = loader.config;
         config.sources = loader.sources;

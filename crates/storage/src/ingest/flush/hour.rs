@@ -249,7 +249,9 @@ impl BucketFlush<'_> {
                     fingerprints.push((fingerprint, id));
                 }
                 self.writer.put(key::forward_index(bucket, id), value);
-                self.write_if_full("flush.series").await?;
+                if self.writer.write_if_full().await? {
+                    failpoint::pass("flush.series");
+                }
             }
         }
         fingerprints.sort_unstable();
@@ -257,7 +259,9 @@ impl BucketFlush<'_> {
             let found: Vec<SeriesId> = same.iter().map(|(_, id)| *id).collect();
             let key = key::series_dictionary(bucket, same[0].0);
             self.writer.add(key, series_dictionary::encode(&found));
-            self.write_if_full("flush.series").await?;
+            if self.writer.write_if_full().await? {
+                failpoint::pass("flush.series");
+            }
         }
         drop(fingerprints);
         self.writer.write_out().await?;
@@ -267,14 +271,18 @@ impl BucketFlush<'_> {
         let prepare = move || postings(&head, &order, bucket, &ids_of_new, &fresh);
         for (key, value) in self.ingest.context.pool.run(prepare).await? {
             self.writer.add(key, value);
-            self.write_if_full("flush.index").await?;
+            if self.writer.write_if_full().await? {
+                failpoint::pass("flush.index");
+            }
         }
         self.writer.write_out().await?;
         let prepare = move || left_over_postings(bucket, &left_over);
         for (key, value) in self.ingest.context.pool.run(prepare).await? {
             // Also in a fresh bucket: what was put above stays.
             self.writer.merge(key, value);
-            self.write_if_full("flush.index").await?;
+            if self.writer.write_if_full().await? {
+                failpoint::pass("flush.index");
+            }
         }
         self.writer.write_out().await?;
         failpoint::pass("flush.index");
@@ -300,7 +308,9 @@ impl BucketFlush<'_> {
                 if let Some(starts) = assembled.starts_value() {
                     self.writer.add(key::time_series_starts(bucket, id), starts);
                 }
-                self.write_if_full("flush.samples").await?;
+                if self.writer.write_if_full().await? {
+                    failpoint::pass("flush.samples");
+                }
                 if let Some(value) = assembled.histograms_value() {
                     side_records.push((key::histogram_series(bucket, id), value));
                 }
@@ -312,7 +322,9 @@ impl BucketFlush<'_> {
         side_records.sort_unstable();
         for (key, value) in side_records {
             self.writer.add(key, value);
-            self.write_if_full("flush.samples").await?;
+            if self.writer.write_if_full().await? {
+                failpoint::pass("flush.samples");
+            }
         }
         self.writer.write_out().await?;
         failpoint::pass("flush.samples");
@@ -332,14 +344,6 @@ impl BucketFlush<'_> {
             .write(&mut self.writer, &mut self.meta, samples)
             .await?;
         failpoint::pass("flush.samples");
-        Ok(())
-    }
-
-    /// Writes a full batch and passes the fail point behind it.
-    async fn write_if_full(&mut self, fail_point: &'static str) -> Result<()> {
-        if self.writer.write_if_full().await? {
-            failpoint::pass(fail_point);
-        }
         Ok(())
     }
 
