@@ -4,12 +4,16 @@
 //! - `write` returns success only after the object store holds the request.
 //! - What `write` returned success for is in every later selection of this process.
 //! - One writer per store: when another one takes over, this one stops acknowledging for good.
+//!
+//! Verbs return boxed futures. The code of an `async fn` is generated in each crate that awaits it,
+//! so without the box most of this crate would be compiled again in the server and in every test.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use futures::future::LocalBoxFuture;
 use icecore_model::event::{EventShard, EventStore};
 use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
@@ -144,7 +148,14 @@ pub struct Gauges {
 
 impl Database {
     /// Opens or creates the database and recovers what the journal holds.
-    pub async fn open(options: Options, environment: Environment) -> Result<Self> {
+    pub fn open(
+        options: Options,
+        environment: Environment,
+    ) -> LocalBoxFuture<'static, Result<Self>> {
+        Box::pin(Self::open_and_recover(options, environment))
+    }
+
+    async fn open_and_recover(options: Options, environment: Environment) -> Result<Self> {
         let clock = environment.clock.unwrap_or_else(|| Arc::new(SystemClock));
         options.maintenance.check()?;
         let engine = Engine::open(&options.store, environment.object_store).await?;
@@ -269,8 +280,8 @@ impl Database {
     }
 
     /// Selects series; their samples are read as the stream is pulled.
-    pub async fn select(&self, selection: Selection) -> Result<impl SeriesStream + use<>> {
-        SelectStream::open(&self.reader, selection).await
+    pub fn select(&self, selection: Selection) -> BoxFuture<'_, Result<impl SeriesStream + use<>>> {
+        Box::pin(async move { SelectStream::open(&self.reader, selection).await })
     }
 
     /// Which levels a selection of samples would read now, both ends included.
@@ -279,32 +290,43 @@ impl Database {
     }
 
     /// Label sets that match, in label order.
-    pub async fn series(&self, query: &LabelQuery) -> Result<SeriesList> {
-        read::series(&self.reader, query).await
+    pub fn series<'a>(&'a self, query: &'a LabelQuery) -> BoxFuture<'a, Result<SeriesList>> {
+        Box::pin(async move { read::series(&self.reader, query).await })
     }
 
     /// Exemplars of the series that match any selector: series in label order, exemplars in time
     /// order, each once.
-    pub async fn exemplars(&self, query: ExemplarQuery) -> Result<Vec<(Labels, Vec<Exemplar>)>> {
-        read::exemplars(&self.reader, query).await
+    pub fn exemplars(
+        &self,
+        query: ExemplarQuery,
+    ) -> BoxFuture<'_, Result<Vec<(Labels, Vec<Exemplar>)>>> {
+        Box::pin(async move { read::exemplars(&self.reader, query).await })
     }
 
-    pub async fn label_names(&self, query: &LabelQuery) -> Result<Vec<String>> {
-        read::label_names(&self.reader, query).await
+    pub fn label_names<'a>(&'a self, query: &'a LabelQuery) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(async move { read::label_names(&self.reader, query).await })
     }
 
-    pub async fn label_values(&self, name: &str, query: &LabelQuery) -> Result<Vec<String>> {
-        read::label_values(&self.reader, name, query).await
+    pub fn label_values<'a>(
+        &'a self,
+        name: &'a str,
+        query: &'a LabelQuery,
+    ) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(async move { read::label_values(&self.reader, name, query).await })
     }
 
     /// Rankings of the series in the head.
-    pub async fn head_cardinality(&self, ranking: Ranking) -> Result<Cardinality> {
-        read::head_cardinality(&self.reader, ranking).await
+    pub fn head_cardinality(&self, ranking: Ranking) -> BoxFuture<'_, Result<Cardinality>> {
+        Box::pin(async move { read::head_cardinality(&self.reader, ranking).await })
     }
 
     /// Rankings of the series that match, in head and buckets.
-    pub async fn cardinality(&self, query: &LabelQuery, ranking: Ranking) -> Result<Cardinality> {
-        read::cardinality(&self.reader, query, ranking).await
+    pub fn cardinality<'a>(
+        &'a self,
+        query: &'a LabelQuery,
+        ranking: Ranking,
+    ) -> BoxFuture<'a, Result<Cardinality>> {
+        Box::pin(async move { read::cardinality(&self.reader, query, ranking).await })
     }
 
     /// The metrics in the head whose names are wanted, each with its series, in no order.
@@ -316,8 +338,10 @@ impl Database {
     }
 
     /// Every bucket with what is known of it, the one that is being made included; oldest first.
-    pub async fn bucket_figures(&self) -> Result<Vec<BucketFigures>> {
-        read::bucket_figures(&self.reader, self.maintenance.under_way()).await
+    pub fn bucket_figures(&self) -> BoxFuture<'_, Result<Vec<BucketFigures>>> {
+        Box::pin(
+            async move { read::bucket_figures(&self.reader, self.maintenance.under_way()).await },
+        )
     }
 
     /// What `read` makes of what was said of metrics, in their order: each by the likeliest family
@@ -355,8 +379,8 @@ impl Database {
     /// Moves everything that was acknowledged into buckets and drains the journal. Waits for a job
     /// that copies buckets of hours that are to be flushed. Hours that cannot be flushed stay in
     /// head and journal: see [`Database::quarantined`].
-    pub async fn flush(&self) -> Result<()> {
-        ingest::flush_and_drain(&self.ingest).await
+    pub fn flush(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { ingest::flush_and_drain(&self.ingest).await })
     }
 
     /// The hours that cannot be flushed, and why.
@@ -377,8 +401,8 @@ impl Database {
 
     /// Brings everything that is closed into its final form: flushes, coarsens, folds late samples
     /// in, drops what was replaced, and waits until the store has let go of it.
-    pub async fn run_maintenance(&self) -> Result<MaintenanceReport> {
-        self.maintenance.run_all().await
+    pub fn run_maintenance(&self) -> BoxFuture<'_, Result<MaintenanceReport>> {
+        Box::pin(async move { self.maintenance.run_all().await })
     }
 
     /// Ends maintenance for good: the job that is under way ends at its next yield point and is
@@ -391,33 +415,35 @@ impl Database {
     /// Deletes: what is deleted is in no later selection of anybody, also after a restart; what is
     /// written afterwards is. Durable when it returns. Waits for a job that copies what is to be
     /// deleted. Says what went beside it: where samples are gone, windows go whole.
-    pub async fn delete_series(&self, deletion: Deletion) -> Result<DeletionReport> {
-        maintenance::delete_series(&self.maintenance, deletion).await
+    pub fn delete_series(&self, deletion: Deletion) -> BoxFuture<'_, Result<DeletionReport>> {
+        Box::pin(async move { maintenance::delete_series(&self.maintenance, deletion).await })
     }
 
     /// Removes what was deleted from the records it lies in, now.
-    pub async fn clean_tombstones(&self) -> Result<()> {
-        self.maintenance.clean_tombstones().await
+    pub fn clean_tombstones(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.maintenance.clean_tombstones().await })
     }
 
     /// Keeps the state of now under a name (without one, one is made from the time), until it is
     /// deleted or `lifetime` is over: everything that was acknowledged before is in it.
-    pub async fn create_snapshot(
-        &self,
-        name: Option<&str>,
+    pub fn create_snapshot<'a>(
+        &'a self,
+        name: Option<&'a str>,
         lifetime: Option<Duration>,
-    ) -> Result<Snapshot> {
-        maintenance::create_snapshot(&self.maintenance, name, lifetime).await
+    ) -> BoxFuture<'a, Result<Snapshot>> {
+        Box::pin(
+            async move { maintenance::create_snapshot(&self.maintenance, name, lifetime).await },
+        )
     }
 
     /// The snapshots that there are, by time.
-    pub async fn snapshots(&self) -> Result<Vec<Snapshot>> {
-        self.context.engine.snapshots().await
+    pub fn snapshots(&self) -> BoxFuture<'_, Result<Vec<Snapshot>>> {
+        Box::pin(async move { self.context.engine.snapshots().await })
     }
 
     /// Lets a snapshot go; false when there is none of that name.
-    pub async fn delete_snapshot(&self, name: &str) -> Result<bool> {
-        self.context.engine.delete_snapshot(name).await
+    pub fn delete_snapshot<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move { self.context.engine.delete_snapshot(name).await })
     }
 
     /// What maintenance is doing and what is left to do.
@@ -426,7 +452,11 @@ impl Database {
     }
 
     /// Flushes, stops the background work and closes the store.
-    pub async fn close(&self) -> Result<()> {
+    pub fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.flush_and_close())
+    }
+
+    async fn flush_and_close(&self) -> Result<()> {
         let background = self.background.lock().take();
         let Some(background) = background else {
             return Ok(());

@@ -20,6 +20,7 @@ pub use purpose::{Purpose, purpose};
 
 use cors::Cors;
 use http::{Method, StatusCode};
+use icecore_model::BoxFuture;
 
 use crate::config::Mode;
 use crate::error::Error;
@@ -39,7 +40,12 @@ pub use crate::response::Response;
 const WHOLE_BODY_BYTES: usize = 8 << 10;
 
 /// Answers one request.
-pub async fn handle(tsd: &Tsd, request: &Request) -> Response {
+pub fn handle<'a>(tsd: &'a Tsd, request: &'a Request) -> BoxFuture<'a, Response> {
+    // Boxed, so that the code of all commands is generated in this crate.
+    Box::pin(respond(tsd, request))
+}
+
+async fn respond(tsd: &Tsd, request: &Request) -> Response {
     tsd.counters.http_requests.add(1);
     let sent = request.sent_bytes;
     if sent > WHOLE_BODY_BYTES || request.is_chunked() {

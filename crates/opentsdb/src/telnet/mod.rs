@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use icecore_model::{HOUR_MS, Rejection};
+use icecore_model::{BoxFuture, HOUR_MS, Rejection};
 use icecore_wire::opentsdb::telnet::{decode_line, split_command};
 
 use self::attempts::Attempts;
@@ -176,7 +176,12 @@ impl<'a> Session<'a> {
     }
 
     /// Answers lines that are left.
-    pub async fn resume(&mut self) -> Reply {
+    pub fn resume(&mut self) -> BoxFuture<'_, Reply> {
+        // Boxed, so that the code of all commands is generated in this crate.
+        Box::pin(self.answer_lines())
+    }
+
+    async fn answer_lines(&mut self) -> Reply {
         let before = self.lines.clone();
         let mut part = self.next_part();
         let mut written = Ok(Vec::new());

@@ -28,6 +28,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::LocalBoxFuture;
 use slatedb::object_store::ObjectStore;
 
 pub use check::{
@@ -76,27 +77,29 @@ impl Inspector {
     }
 
     /// Opens the database on a given object store, as [`crate::Environment`] can name one.
-    pub async fn open_on(
+    pub fn open_on(
         options: &StoreOptions,
         object_store: Option<Arc<dyn ObjectStore>>,
-    ) -> Result<Self> {
-        let mut attempts = 1;
-        let reader = loop {
-            match open_reader(options, object_store.clone()).await {
-                Err(error) if has_vanished(&error) && attempts < ATTEMPTS_MAX => {
-                    attempts += 1;
-                    tokio::time::sleep(ATTEMPT_PAUSE).await;
+    ) -> LocalBoxFuture<'_, Result<Self>> {
+        Box::pin(async move {
+            let mut attempts = 1;
+            let reader = loop {
+                match open_reader(options, object_store.clone()).await {
+                    Err(error) if has_vanished(&error) && attempts < ATTEMPTS_MAX => {
+                        attempts += 1;
+                        tokio::time::sleep(ATTEMPT_PAUSE).await;
+                    }
+                    opened => break opened?,
                 }
-                opened => break opened?,
-            }
-        };
-        Ok(Self {
-            options: options.clone(),
-            object_store,
-            reader,
-            opened: Instant::now(),
-            meter: Arc::default(),
-            restarts: 0,
+            };
+            Ok(Self {
+                options: options.clone(),
+                object_store,
+                reader,
+                opened: Instant::now(),
+                meter: Arc::default(),
+                restarts: 0,
+            })
         })
     }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
+use futures::future::LocalBoxFuture;
 use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::watermark::Watermark;
 use icecore_records::{
@@ -113,22 +114,24 @@ pub struct EpochOverview {
 }
 
 impl Inspector {
-    pub async fn overview(&mut self) -> Result<Overview> {
-        let sizes = self.reader.segment_bytes();
-        let mut overview = self
-            .attempt(async |view| Survey::default().run(view).await)
-            .await?;
-        for bucket in &mut overview.buckets {
-            bucket.file_bytes = bucket_bytes(&sizes, bucket.bucket);
-        }
-        for (prefix, bytes) in &sizes {
-            if let [key::VERSION, tag, ..] = prefix[..]
-                && let Some(record_type) = RecordType::from_number(tag >> 4)
-            {
-                *overview.file_bytes.entry(record_type).or_default() += bytes;
+    pub fn overview(&mut self) -> LocalBoxFuture<'_, Result<Overview>> {
+        Box::pin(async move {
+            let sizes = self.reader.segment_bytes();
+            let mut overview = self
+                .attempt(async |view| Survey::default().run(view).await)
+                .await?;
+            for bucket in &mut overview.buckets {
+                bucket.file_bytes = bucket_bytes(&sizes, bucket.bucket);
             }
-        }
-        Ok(overview)
+            for (prefix, bytes) in &sizes {
+                if let [key::VERSION, tag, ..] = prefix[..]
+                    && let Some(record_type) = RecordType::from_number(tag >> 4)
+                {
+                    *overview.file_bytes.entry(record_type).or_default() += bytes;
+                }
+            }
+            Ok(overview)
+        })
     }
 }
 

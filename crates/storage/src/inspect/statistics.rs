@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use futures::future::LocalBoxFuture;
 use icecore_records::{
     Bucket, ParsedKey, RecordType, bucket_list, exemplar_series, forward_index, key,
 };
@@ -77,33 +78,38 @@ pub struct LabelStatistics {
 }
 
 impl Inspector {
-    pub async fn statistics(&mut self, query: &StatisticsQuery) -> Result<Statistics> {
-        let listed = self
-            .attempt(async |view| match view.get(&key::bucket_list()).await? {
-                Some(value) => {
-                    bucket_list::decode(&value).map_err(Error::corrupt("list of buckets"))
-                }
-                None => Ok(BTreeSet::new()),
-            })
-            .await?;
-        let wanted = |bucket: &Bucket| match query.bucket {
-            Some(only) => *bucket == only,
-            None => bucket.start_ms() <= query.end_ms && bucket.end_ms() > query.start_ms,
-        };
-        let buckets: Vec<Bucket> = listed.into_iter().filter(&wanted).collect();
-        let mut sizes = self.reader.segment_bytes();
-        sizes.retain(|segment, _| {
-            scope_of(segment).is_some_and(|(t, bucket)| COUNTED.contains(&t) && wanted(&bucket))
-        });
-        self.meter.expect(sizes);
-        let mut totals = Totals::default();
-        for bucket in buckets {
-            let counted = self
-                .attempt(async |view| BucketCount::default().run(view, bucket).await)
+    pub fn statistics<'a>(
+        &'a mut self,
+        query: &'a StatisticsQuery,
+    ) -> LocalBoxFuture<'a, Result<Statistics>> {
+        Box::pin(async move {
+            let listed = self
+                .attempt(async |view| match view.get(&key::bucket_list()).await? {
+                    Some(value) => {
+                        bucket_list::decode(&value).map_err(Error::corrupt("list of buckets"))
+                    }
+                    None => Ok(BTreeSet::new()),
+                })
                 .await?;
-            totals.add(counted);
-        }
-        Ok(totals.rank(query.limit))
+            let wanted = |bucket: &Bucket| match query.bucket {
+                Some(only) => *bucket == only,
+                None => bucket.start_ms() <= query.end_ms && bucket.end_ms() > query.start_ms,
+            };
+            let buckets: Vec<Bucket> = listed.into_iter().filter(&wanted).collect();
+            let mut sizes = self.reader.segment_bytes();
+            sizes.retain(|segment, _| {
+                scope_of(segment).is_some_and(|(t, bucket)| COUNTED.contains(&t) && wanted(&bucket))
+            });
+            self.meter.expect(sizes);
+            let mut totals = Totals::default();
+            for bucket in buckets {
+                let counted = self
+                    .attempt(async |view| BucketCount::default().run(view, bucket).await)
+                    .await?;
+                totals.add(counted);
+            }
+            Ok(totals.rank(query.limit))
+        })
     }
 }
 

@@ -28,6 +28,7 @@ mod windows;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures::future::LocalBoxFuture;
 use icecore_records::{Bucket, RecordType, key};
 use slatedb::ErrorKind;
 use slatedb::object_store::ObjectStore;
@@ -69,7 +70,11 @@ pub async fn check(
 }
 
 impl Inspector {
-    pub async fn check(&mut self, options: CheckOptions) -> Result<CheckReport> {
+    pub fn check(&mut self, options: CheckOptions) -> LocalBoxFuture<'_, Result<CheckReport>> {
+        Box::pin(self.check_all(options))
+    }
+
+    async fn check_all(&mut self, options: CheckOptions) -> Result<CheckReport> {
         self.meter.expect(self.reader.segment_bytes());
         let mut all = Findings::new(options.problems_max);
         self.restarts = 0;
