@@ -9,6 +9,7 @@
 mod check;
 mod config;
 mod events;
+mod health;
 mod inspect;
 mod maintenance;
 mod opentsdb;
@@ -45,6 +46,7 @@ Examples:
   icecore serve                                       a directory here, http://127.0.0.1:9090
   icecore serve --storage s3://bucket/prefix --listen 0.0.0.0:9090
   icecore serve --config prometheus.yml               our settings are in its section icecore:
+  icecore health                                      exit code 0 if a server is ready
   icecore config --config prometheus.yml              which settings are in effect, and why
   icecore inspect --storage /var/lib/icecore          what lies there, also beside a running server
   icecore check --storage /var/lib/icecore            whether all of it fits together
@@ -60,6 +62,7 @@ Examples:
 #[derive(Subcommand)]
 enum Command {
     Serve(serve::Serve),
+    Health(health::Health),
     Config(config::ShowConfig),
     Inspect(inspect::Inspect),
     Check(check::Check),
@@ -80,6 +83,7 @@ impl Command {
     fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Serve(serve) => serve.run(),
+            Self::Health(health) => health.run(),
             Self::Config(config) => config.run(),
             Self::Inspect(inspect) => inspect.run(),
             Self::Check(check) => check.run(),

@@ -24,6 +24,7 @@ mod query;
 mod read;
 mod reload;
 mod routes;
+mod service_manager;
 mod status;
 mod stored_names;
 mod telemetry;

@@ -25,7 +25,7 @@ use icecore_model::retention::RetentionPolicy;
 use icecore_storage::{Database, Environment, Error as StorageError};
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{error, info, warn};
@@ -38,6 +38,7 @@ use crate::listener::{ConnectionHandler, Listener, Protocols};
 use crate::opentsdb::{self, Telnet};
 use crate::reload::reload;
 use crate::routes::{ROUTES, grpc_router, opentsdb_router, router};
+use crate::service_manager::ServiceManager;
 use crate::telemetry;
 use icecore_access::Access;
 use icecore_scrape::{ScrapeManager, SelfScrape};
@@ -99,7 +100,8 @@ pub async fn run(config: Config) -> Result<(), ServeError> {
         warn!("{warning}");
     }
     let stop = stop_signals()?;
-    let process = Process::start(config, Environment::default()).await?;
+    let mut process = Process::start(config, Environment::default()).await?;
+    process.service_manager = ServiceManager::of_environment();
     process.announce();
     process.run_until(stop).await
 }
@@ -133,6 +135,7 @@ pub struct Process {
     grpc: Option<Listener>,
     opentsdb: Option<Listener>,
     tsd_config: icecore_opentsdb::Config,
+    service_manager: ServiceManager,
     /// Reads the web configuration file again when it changes.
     watching: JoinSet<()>,
 }
@@ -202,6 +205,7 @@ impl Process {
             grpc,
             opentsdb,
             tsd_config,
+            service_manager: ServiceManager::default(),
             watching: access.watch(),
         })
     }
@@ -228,12 +232,15 @@ impl Process {
         mut stop: mpsc::Receiver<&'static str>,
     ) -> Result<(), ServeError> {
         let began = Instant::now();
+        self.service_manager
+            .status(&format!("opening {}", self.location()));
         let environment = std::mem::take(&mut self.environment);
         let opening = Database::open(self.config.storage_options(), environment);
         let opened = tokio::select! {
             opened = opening => opened,
             signal = next(&mut stop) => {
                 info!(signal, "stopping before the database was open");
+                self.service_manager.stopping(signal);
                 self.shut(Duration::ZERO).await;
                 return Ok(());
             }
@@ -256,7 +263,7 @@ impl Process {
             Err(cause) => {
                 self.shut(Duration::ZERO).await;
                 // Why it cannot be served counts; that closing it failed as well does not.
-                let _ = close(&database, &mut stop).await;
+                let _ = close(&database, &mut stop, &self.service_manager).await;
                 return Err(ServeError::Names(cause));
             }
         }
@@ -274,7 +281,7 @@ impl Process {
             }
             Err(cause) => {
                 self.shut(Duration::ZERO).await;
-                let _ = close(&database, &mut stop).await;
+                let _ = close(&database, &mut stop, &self.service_manager).await;
                 return Err(ServeError::Events(cause));
             }
         };
@@ -283,12 +290,16 @@ impl Process {
         let scraping = self.scrape(&database).await;
         info!(seconds = began.elapsed().as_secs_f64(), "ready");
         let hangups = tokio::spawn(reload_on_hangup(
+            signal(SignalKind::hangup()),
             Arc::clone(&self.app),
             Arc::clone(&scraping),
         ));
+        // A reload that is asked for from now on does not end the process.
+        self.service_manager.ready();
         tokio::select! {
             reason = database.failed() => {
                 error!(reason, "database failed, stopping");
+                self.service_manager.stopping(&reason);
                 hangups.abort();
                 scraping.stop().await;
                 self.shut(FAILED_GRACE).await;
@@ -296,6 +307,7 @@ impl Process {
             }
             signal = next(&mut stop) => {
                 info!(signal, "stopping");
+                self.service_manager.stopping(signal);
                 // A request that waits for a run of maintenance, or for a flush that a job holds
                 // back, would take all of the grace time.
                 database.stop_maintenance();
@@ -306,7 +318,7 @@ impl Process {
                     warn!(?grace, "aborted requests still running after server.shutdown_grace");
                 }
                 events.close().await;
-                close(&database, &mut stop).await
+                close(&database, &mut stop, &self.service_manager).await
             }
         }
     }
@@ -468,8 +480,12 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// SIGHUP reloads the configuration, as in Prometheus.
-async fn reload_on_hangup(app: Arc<App>, scraping: Arc<ScrapeManager>) {
-    let mut hangups = match signal(SignalKind::hangup()) {
+async fn reload_on_hangup(
+    hangups: io::Result<Signal>,
+    app: Arc<App>,
+    scraping: Arc<ScrapeManager>,
+) {
+    let mut hangups = match hangups {
         Ok(hangups) => hangups,
         Err(error) => {
             return warn!(%error, "cannot handle SIGHUP: it will not reload the configuration");
@@ -508,6 +524,7 @@ async fn log_while_waiting<T>(what: &str, waiting: impl Future<Output = T>) -> T
 async fn close(
     database: &Database,
     stop: &mut mpsc::Receiver<&'static str>,
+    service_manager: &ServiceManager,
 ) -> Result<(), ServeError> {
     let began = Instant::now();
     let mut closing = pin!(database.close());
@@ -523,6 +540,7 @@ async fn close(
                 return Ok(());
             }
             _ = progress.tick() => {
+                service_manager.status(&format!("stopping: waiting for {}", database.closing()));
                 let gauges = database.gauges();
                 let trouble = database.unready();
                 info!(

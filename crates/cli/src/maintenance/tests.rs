@@ -132,6 +132,7 @@ fn every_flag_is_documented_and_no_other() {
     for command in [
         crate::query::Query::augment_args(clap::Command::new("query")),
         crate::events::Events::augment_args(clap::Command::new("events")),
+        crate::health::Health::augment_args(clap::Command::new("health")),
         Maintenance::augment_args(clap::Command::new("maintenance")),
         crate::policy::Policy::augment_args(clap::Command::new("policy")),
         crate::snapshot::Snapshots::augment_args(clap::Command::new("snapshot")),

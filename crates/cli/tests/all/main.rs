@@ -8,10 +8,12 @@
 
 mod architecture;
 mod crash;
+mod deploy;
 mod events;
 mod export;
 mod failing_store;
 mod fencing;
+mod health;
 mod http;
 mod inspect;
 mod ledger;

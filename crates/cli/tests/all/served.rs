@@ -5,17 +5,20 @@ use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
 use crate::http::Client;
 
-/// How long a start may take on a busy machine, recovery included.
-pub(crate) const START_PATIENCE: Duration = Duration::from_secs(60);
+/// A deadline for anything that has to happen, however busy the machine is: what takes longer
+/// hangs. Tests say with numbers, and with the order of events, what must be quick.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How often a process is looked at while it is waited for.
+/// How often something is looked at while it is waited for.
 const POLL: Duration = Duration::from_millis(5);
+const POLL_MAX: Duration = Duration::from_millis(40);
 
 /// A directory of one test. It is kept and named when the test fails.
 pub(crate) struct Workplace {
@@ -130,7 +133,7 @@ impl TestServer {
 
     /// Waits until it says that it is ready. False when it ended before.
     pub(crate) fn wait_ready(&mut self) -> bool {
-        let deadline = Instant::now() + START_PATIENCE;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             if self.exited().is_some() {
                 return false;
@@ -143,7 +146,7 @@ impl TestServer {
             }
             assert!(
                 Instant::now() < deadline,
-                "not ready after {START_PATIENCE:?}:\n{}",
+                "not ready after {PATIENCE:?}:\n{}",
                 self.log()
             );
             std::thread::sleep(POLL);
@@ -208,6 +211,18 @@ impl TestServer {
         }
     }
 
+    /// Waits until something holds, which is named where it never does.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, what: &str, holds: impl FnMut() -> bool) {
+        assert!(comes_true(holds), "{what}:\n{}", self.log());
+    }
+
+    /// Waits until it has said this.
+    #[track_caller]
+    pub(crate) fn wait_for_words(&self, words: &str) {
+        self.wait_until(words, || self.log().contains(words));
+    }
+
     /// All it said so far, on both channels.
     pub(crate) fn log(&self) -> String {
         let bytes = std::fs::read(&self.log).unwrap_or_default();
@@ -253,8 +268,36 @@ pub(crate) fn check_is_clean(storage: impl AsRef<OsStr>, settings: &[(&str, &str
     serde_json::from_str(&said).expect("one JSON object")
 }
 
-/// A port that nobody listens on.
+/// Waits until something holds. False when it never does.
+pub(crate) fn comes_true(mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = POLL;
+    loop {
+        if holds() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(pause);
+        // A look may be a question to a server that has enough to do.
+        pause = (pause * 2).min(POLL_MAX);
+    }
+}
+
+/// Returns a port without a listener that no other test gets. The port lies below those that
+/// systems give to connections, so that no connection takes it before the caller listens.
 pub(crate) fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    listener.local_addr().expect("a listener has an address")
+    const FIRST: u32 = 10_000;
+    const PORTS: u32 = 20_000;
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    // Two runs of the tests at a time begin at different ones.
+    let begin = std::process::id().wrapping_mul(101);
+    let mut addresses = (0..PORTS).map(|_| {
+        let number = begin.wrapping_add(TAKEN.fetch_add(1, Relaxed));
+        let port = u16::try_from(FIRST + number % PORTS).expect("below 65536");
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+    });
+    let free = addresses.find(|address| TcpListener::bind(address).is_ok());
+    free.expect("a port is free")
 }
