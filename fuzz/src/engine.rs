@@ -1,4 +1,4 @@
-//! Runs one target for a while and reports the first thing that must not happen.
+//! Runs one target for so many inputs or so long and reports the first thing that must not happen.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,6 +17,15 @@ const POOL_LIMIT: usize = 256;
 
 /// The clock is asked once per this many inputs.
 const BATCH: u64 = 64;
+
+/// The end of a run.
+#[derive(Clone, Copy, Debug)]
+pub enum Extent {
+    /// After this many damaged inputs: with the same seed every machine does the same.
+    Inputs(u64),
+    /// After this time.
+    Time(Duration),
+}
 
 /// A run without findings.
 #[derive(Debug)]
@@ -73,9 +82,13 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Feeds the target its seeds as they are, then damaged, until the time is over.
-pub fn fuzz(target: &Target, seed: u64, duration: Duration) -> Result<Report, Box<Finding>> {
-    let deadline = Instant::now() + duration;
+/// Feeds the target its seeds as they are, then damaged ones until the end of the run.
+pub fn fuzz(target: &Target, seed: u64, extent: Extent) -> Result<Report, Box<Finding>> {
+    let began = Instant::now();
+    let is_over = |damaged: u64| match extent {
+        Extent::Inputs(inputs) => damaged >= inputs,
+        Extent::Time(time) => damaged.is_multiple_of(BATCH) && began.elapsed() >= time,
+    };
     let mut random = Random::new(seed);
     let seeds = (target.seeds)();
     assert!(!seeds.is_empty(), "{} has no seeds", target.name);
@@ -89,7 +102,9 @@ pub fn fuzz(target: &Target, seed: u64, duration: Duration) -> Result<Report, Bo
         step(target, &mut report, input)?;
     }
     let mut pool: Vec<Vec<u8>> = Vec::new();
-    while !report.iterations.is_multiple_of(BATCH) || Instant::now() < deadline {
+    let mut damaged = 0;
+    while !is_over(damaged) {
+        damaged += 1;
         // Mostly the seeds: damage on damage soon goes no further than the first check.
         let pick = |random: &mut Random| match pool.get(random.below(4 * POOL_LIMIT)) {
             Some(damaged) => damaged,
@@ -157,6 +172,8 @@ fn step(target: &Target, report: &mut Report, input: &[u8]) -> Result<(), Box<Fi
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     fn target(run: fn(&[u8])) -> Target {
@@ -171,7 +188,7 @@ mod tests {
     #[test]
     fn a_panic_is_found_and_can_be_repeated() {
         let fragile = target(|input| assert!(input.len() < 6, "too long for me"));
-        let finding = fuzz(&fragile, 1, Duration::from_secs(10)).unwrap_err();
+        let finding = fuzz(&fragile, 1, Extent::Inputs(10_000)).unwrap_err();
         assert!(finding.what.contains("too long for me"), "{finding}");
         let again = replay(&fragile, &finding.input).unwrap_err();
         assert_eq!(again.what, finding.what);
@@ -184,12 +201,44 @@ mod tests {
                 std::hint::black_box(vec![0u8; 5 << 20]);
             }
         });
-        let finding = fuzz(&greedy, 1, Duration::from_secs(10)).unwrap_err();
+        let finding = fuzz(&greedy, 1, Extent::Inputs(10_000)).unwrap_err();
         assert!(finding.what.contains("bytes for an input"), "{finding}");
     }
 
+    thread_local! {
+        /// Everything that the target of a test was fed.
+        static FED: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    }
+
     #[test]
-    fn a_seed_decides_the_run() {
+    fn a_number_of_inputs_and_a_seed_decide_the_run() {
+        let recording = target(|input| FED.with_borrow_mut(|fed| fed.push(input.to_vec())));
+        let fed = |seed: u64, inputs: u64| {
+            let report = fuzz(&recording, seed, Extent::Inputs(inputs)).unwrap();
+            let fed = FED.take();
+            assert_eq!(report.iterations, fed.len() as u64);
+            fed
+        };
+        let first = fed(7, 500);
+        assert_eq!((first.len(), first[0].as_slice()), (501, &b"seed"[..]));
+        assert_eq!(fed(7, 500), first);
+        assert_eq!(fed(7, 100), first[..101]);
+        assert_ne!(fed(8, 500), first);
+    }
+
+    #[test]
+    fn a_run_by_time_has_an_end() {
+        let idle = target(|_| ());
+        let time = Duration::from_millis(5);
+        let began = Instant::now();
+        let report = fuzz(&idle, 1, Extent::Time(time)).unwrap();
+        assert!(began.elapsed() >= time);
+        // One seed, and whole batches.
+        assert_eq!(report.iterations % BATCH, 1);
+    }
+
+    #[test]
+    fn a_seed_decides_the_damage() {
         let inputs = |seed: u64| {
             let mut random = Random::new(seed);
             let mut input = b"some valid input".to_vec();

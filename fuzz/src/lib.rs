@@ -7,15 +7,17 @@
 //!    └────────────────┘
 //! ```
 //!
-//! A run is decided by its seed. `tests/fuzz.rs` drives it: `FUZZ_SECONDS` per target (default 1),
-//! `FUZZ_SEED`, `FUZZ_TARGET` (part of a name); `FUZZ_INPUT` (hex) replays one input.
+//! A run is decided by its seed and its number of inputs. `tests/fuzz.rs` drives it: without
+//! variables each target gets the same inputs every time. `FUZZ_INPUTS` changes their number,
+//! `FUZZ_SEED` the inputs; `FUZZ_SECONDS` runs each target so long, with a seed of its own unless
+//! one is given. `FUZZ_TARGET` is a part of a name; `FUZZ_INPUT` (hex) replays one input.
 
 mod engine;
 mod memory;
 mod mutate;
 pub mod targets;
 
-pub use engine::{Finding, MEMORY_BASE, Report, fuzz, replay};
+pub use engine::{Extent, Finding, MEMORY_BASE, Report, fuzz, replay};
 
 /// One thing to fuzz.
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Runs every target for `FUZZ_SECONDS` (default 1) on two threads, or replays `FUZZ_INPUT`.
+//! Runs every target for `FUZZ_INPUTS` or `FUZZ_SECONDS` on two threads, or replays `FUZZ_INPUT`.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,9 +10,15 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use icecore_fuzz::{Finding, Report, Target, all_targets, fuzz, replay};
+use icecore_fuzz::{Extent, Finding, Report, Target, all_targets, fuzz, replay};
 
 const THREADS: usize = 2;
+
+/// Inputs of each target where nothing else is asked for.
+const INPUTS: u64 = 2_000;
+
+/// The seed of runs by number.
+const SEED: u64 = 1;
 
 #[test]
 fn no_decoder_panics_or_takes_memory_without_reason() {
@@ -44,6 +50,11 @@ fn no_decoder_panics_or_takes_memory_without_reason() {
     assert!(findings.is_empty(), "\n{}", findings.join("\n"));
 }
 
+fn fresh_seed() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap().as_nanos() as u64
+}
+
 type Job = Box<dyn Fn(&Target) -> Result<Report, Box<Finding>> + Sync>;
 
 fn job() -> Job {
@@ -56,11 +67,13 @@ fn job() -> Job {
         return Box::new(move |target| replay(target, &input));
     }
     let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let seconds = number("FUZZ_SECONDS").unwrap_or(1);
-    let fresh = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_nanos() as u64;
-    let seed = number("FUZZ_SEED").unwrap_or(fresh);
-    Box::new(move |target| fuzz(target, seed, Duration::from_secs(seconds)))
+    let (extent, seed) = match number("FUZZ_SECONDS") {
+        Some(seconds) => (Extent::Time(Duration::from_secs(seconds)), fresh_seed()),
+        None => (
+            Extent::Inputs(number("FUZZ_INPUTS").unwrap_or(INPUTS)),
+            SEED,
+        ),
+    };
+    let seed = number("FUZZ_SEED").unwrap_or(seed);
+    Box::new(move |target| fuzz(target, seed, extent))
 }

@@ -113,8 +113,14 @@ async fn a_selection_says_what_it_holds() {
         write(&db, T0 - hour * HOUR).await;
     }
     db.flush_buckets().await.unwrap();
+    // Nothing is left to be drained in the background, whose memory would be counted.
+    db.drain().await.unwrap();
     opened(&db).await;
-    for (what, (taken, said)) in ["at most", "in the end"].iter().zip(opened(&db).await) {
+    // What else goes on for a moment is in one of them at most.
+    let mut all = [opened(&db).await, opened(&db).await, opened(&db).await];
+    all.sort_by_key(|[(peak, _), (held, _)]| (*peak, *held));
+    let [_, middle, _] = all;
+    for (what, (taken, said)) in ["at most", "in the end"].iter().zip(middle) {
         let taken = taken as f64;
         // Label sets are shared with the cache and counted all the same.
         let shared = (SERIES * 250) as f64;

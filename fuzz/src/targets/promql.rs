@@ -25,8 +25,8 @@ const ENGINE_MEMORY: usize = 8 << 20;
 /// A query is cancelled after this long…
 const QUERY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// …and must have stopped after this long, on a busy machine, too.
-const QUERY_PATIENCE: Duration = Duration::from_secs(20);
+/// …and must have stopped after this much work, however busy the machine is.
+const QUERY_WORK: Duration = Duration::from_secs(20);
 
 pub fn targets() -> Vec<Target> {
     vec![
@@ -124,10 +124,21 @@ fn answer(query_seed: u64, data: u64, time_seed: u64) {
         eprintln!("{request:?}");
     }
     let started = Instant::now();
+    let worked = thread_time();
     let _ = engine.explain(&request);
     let _ = block_on(engine.execute(source, &request, &AtomicBool::new(false)));
-    let took = started.elapsed();
-    assert!(took < QUERY_PATIENCE, "took {took:?}: {request:?}");
+    let took = match (worked, thread_time()) {
+        (Some(before), Some(after)) => after.saturating_sub(before),
+        _ => started.elapsed(),
+    };
+    assert!(took < QUERY_WORK, "took {took:?}: {request:?}");
+}
+
+/// Returns the processor time of this thread, where the system tells it.
+fn thread_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds = text.split_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_nanos(nanoseconds))
 }
 
 fn query_time(random: &mut Random) -> QueryTime {

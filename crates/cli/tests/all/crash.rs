@@ -26,9 +26,9 @@ use icecore_storage::FAIL_POINTS;
 use self::maintenance::{
     FIRST_WINDOW_MS, HOUR_MS, WINDOW_MS, ask_for_run, come_to_rest, nothing_is_left_over, patient,
 };
-use crate::load::{Writer, verify};
+use crate::load::{Load, Writer, verify};
 use crate::random::Random;
-use crate::served::{Serve, TestServer, Workplace, check_is_clean};
+use crate::served::{PATIENCE, Serve, TestServer, Workplace, check_is_clean};
 
 const WRITERS: usize = 4;
 const SERIES_PER_WRITER: usize = 40;
@@ -37,10 +37,17 @@ const NEW_SERIES_PER_ROUND: usize = 2;
 /// Enough to pass a million in 200 rounds, few enough that reading all of it back stays quick.
 const SAMPLES_PER_WRITER_AND_ROUND: u64 = 4_000;
 
-/// A fail point that has not been reached by then gives way to SIGKILL.
-const LOAD_MAX: Duration = Duration::from_secs(8);
+/// Requests of all writers that a life acknowledges at most before it ends.
+const REQUESTS_MAX: i64 = 100;
 
-const STOP_PATIENCE: Duration = Duration::from_secs(30);
+/// How long it goes on then at most, so that it also ends amidst what happens once a second. The
+/// long form has more time for that.
+const LINGER_MS_MAX: i64 = 1_000;
+const LONG_LINGER_MS_MAX: i64 = 4_000;
+
+/// A fail point that so many flushes have not reached since the writers have sent all that they
+/// send in a life gives way to SIGKILL.
+const FLUSHES_MAX: u64 = 6;
 
 const SIGABRT: i32 = 6;
 const SIGKILL: i32 = 9;
@@ -95,13 +102,30 @@ fn acknowledged_samples_survive_every_end() {
     test.finish("crash");
 }
 
-/// The random test meets each fail point in its long form; this one always does.
+/// The random test meets each fail point in its long form; these always do.
 #[test]
-fn acknowledged_samples_survive_each_fail_point() {
+fn acknowledged_samples_survive_each_fail_point_of_a_flush() {
+    survive_each_fail_point(|name| name.starts_with("flush."));
+}
+
+#[test]
+fn acknowledged_samples_survive_each_fail_point_of_a_drain() {
+    survive_each_fail_point(|name| name.starts_with("drain."));
+}
+
+#[test]
+fn acknowledged_samples_survive_each_other_fail_point() {
+    let others = ["flush.", "drain."];
+    survive_each_fail_point(|name| others.iter().all(|area| !name.starts_with(area)));
+}
+
+fn survive_each_fail_point(is_chosen: impl Fn(&str) -> bool) {
     let mut test = CrashTest::new(seed());
-    let points = fail_points_of_load();
+    let mut points = fail_points_of_load();
+    points.retain(|name| is_chosen(name));
+    assert!(!points.is_empty());
     for name in &points {
-        // A short life may not come that far a second time, or at all on a busy machine.
+        // A short life may not come that far a second time.
         let mut passes = 1 + test.random.bits() % 2;
         for _ in 0..ATTEMPTS_PER_FAIL_POINT {
             test.round(End::FailPoint(name, passes));
@@ -162,6 +186,7 @@ struct CrashTest {
     writers: Vec<Writer>,
     /// Whether maintenance has as much to do as it can get.
     busy: bool,
+    linger_ms_max: i64,
     began: Instant,
     starts: u64,
     rounds: u64,
@@ -184,6 +209,10 @@ impl CrashTest {
             workplace: Workplace::new(),
             writers,
             busy: false,
+            linger_ms_max: match number_from("CRASH_ROUNDS") {
+                Some(_) => LONG_LINGER_MS_MAX,
+                None => LINGER_MS_MAX,
+            },
             began: Instant::now(),
             starts: 0,
             rounds: 0,
@@ -306,24 +335,25 @@ impl CrashTest {
 
     /// Writes, flushes, coarsens and looks on until the round's end has come or is due.
     fn load(&mut self, served: &mut TestServer, end: End) {
-        let length = match end {
-            End::FailPoint(..) => LOAD_MAX,
-            _ => Duration::from_millis(self.random.within(200..4000) as u64),
-        };
-        let until = Instant::now() + length;
+        let requests = self.random.within(1..REQUESTS_MAX) as u64;
+        let linger = Duration::from_millis(self.random.within(0..self.linger_ms_max) as u64);
         let flushes = end != End::Terminate || self.random.one_in(2);
         let check_beside = self.random.one_in(4);
         let times = if self.busy { 2 } else { 4 };
         let asks_for_runs = !matches!(end, End::FailPoint(..)) && self.random.one_in(times);
         let mut random = self.random.split();
+        let longest_pause_ms = match end {
+            End::FailPoint(..) => 300,
+            _ => 1500,
+        };
         let database = self.database();
         let (writers, checks) = (&mut self.writers, &mut self.checks);
+        let load = &Load::default();
         std::thread::scope(|scope| {
+            let _stopping = load.stopping();
             for writer in writers {
                 let mut client = served.client();
-                scope.spawn(move || {
-                    writer.run(&mut client, until, SAMPLES_PER_WRITER_AND_ROUND);
-                });
+                scope.spawn(move || writer.run(&mut client, load, SAMPLES_PER_WRITER_AND_ROUND));
             }
             if check_beside {
                 scope.spawn(move || {
@@ -335,7 +365,7 @@ impl CrashTest {
                 let mut client = patient(served);
                 scope.spawn(move || {
                     // Ends with the process at the latest; a process that stops refuses.
-                    while Instant::now() < until
+                    while load.goes_on()
                         && let Ok(answer) = ask_for_run(&mut client)
                     {
                         let fine = answer.is_success() || answer.status == 503;
@@ -344,14 +374,31 @@ impl CrashTest {
                 });
             }
             let mut client = served.client();
+            let give_up = Instant::now() + PATIENCE;
             let mut flush_at = Instant::now() + Duration::from_millis(300);
-            while Instant::now() < until && served.exited().is_none() {
-                if flushes && Instant::now() >= flush_at {
+            let mut end_at = None;
+            let mut flushes_at_rest = 0;
+            while served.exited().is_none() {
+                let now = Instant::now();
+                assert!(now < give_up, "no end of a load:\n{}", served.log());
+                let is_at_rest = load.ended() == WRITERS;
+                let is_over = match end {
+                    End::FailPoint(..) => flushes_at_rest >= FLUSHES_MAX,
+                    _ if is_at_rest || load.acknowledged() >= requests => {
+                        now >= *end_at.get_or_insert(now + linger)
+                    }
+                    _ => false,
+                };
+                if is_over {
+                    break;
+                }
+                if flushes && now >= flush_at {
                     // Fails when the process ends meanwhile, which is the point.
                     if let Ok(answer) = client.post("/-/flush", &[], b"") {
                         assert!(answer.is_success(), "{}", answer.text());
+                        flushes_at_rest += u64::from(is_at_rest);
                     }
-                    let pause = random.within(50..1500) as u64;
+                    let pause = random.within(50..longest_pause_ms) as u64;
                     flush_at = Instant::now() + Duration::from_millis(pause);
                 }
                 std::thread::sleep(Duration::from_millis(5));
@@ -366,7 +413,7 @@ impl CrashTest {
 
     fn end(&mut self, served: &mut TestServer, end: End) -> ExitStatus {
         match end {
-            End::Terminate => served.wait_exit(STOP_PATIENCE),
+            End::Terminate => served.wait_exit(PATIENCE),
             End::KillWhileStopping => {
                 let moment = self.random.within(0..200) as u64;
                 std::thread::sleep(Duration::from_millis(moment));
@@ -418,7 +465,7 @@ impl CrashTest {
             assert!(read.is_some(), "{}", served.log());
         }
         served.terminate();
-        let status = served.wait_exit(STOP_PATIENCE);
+        let status = served.wait_exit(PATIENCE);
         assert!(status.success(), "{status}\n{}", served.log());
         let report = check_is_clean(self.database(), &[]);
         if self.busy {

@@ -9,7 +9,7 @@ mod shards;
 mod stored;
 mod tutorial;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value as Json, json};
@@ -121,6 +121,27 @@ fn register(workplace: &Workplace, served: &TestServer) {
 
 fn path_text(path: &Path) -> &str {
     path.to_str().expect("paths of tests are text")
+}
+
+/// The Parquet files below a directory.
+fn files_in(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut rest = vec![directory.to_path_buf()];
+    while let Some(directory) = rest.pop() {
+        for entry in std::fs::read_dir(&directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let path = entry.path();
+            if path.is_dir() {
+                rest.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "parquet") {
+                found.push(path);
+            }
+        }
+    }
+    found
 }
 
 /// What `icecore events …` prints.

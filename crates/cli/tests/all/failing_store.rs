@@ -7,23 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use crate::http::Client;
-use crate::load::{Outcome, Writer, verify};
+use crate::load::{Load, Outcome, Writer, verify};
 use crate::random::Random;
-use crate::served::{Serve, TestServer, Workplace, check_is_clean, free_address};
+use crate::served::{PATIENCE, Serve, TestServer, Workplace, check_is_clean, free_address};
 
-/// How soon a process whose data is gone must have ended.
-const END_PATIENCE: Duration = Duration::from_secs(15);
-
-/// A warning comes within 5 s; the rest is for a busy machine.
-const WARNING_PATIENCE: Duration = Duration::from_secs(10);
-
-/// How soon writes must go on when the store is back.
-const RECOVERY_PATIENCE: Duration = Duration::from_secs(30);
-
-const COMMIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Requests of another client before the directory goes.
+const OTHER_REQUESTS: u64 = 20;
 
 fn writer() -> Vec<Writer> {
     vec![Writer::new(0, 20, Random::new(11).split())]
@@ -34,7 +25,7 @@ fn serve(workplace: &Workplace, data: &Path, log: &str) -> TestServer {
 }
 
 fn patient(serve: Serve) -> Serve {
-    serve.flags(["--journal.commit-timeout", "2s"])
+    serve.flags(["--journal.commit-timeout", "1s"])
 }
 
 #[track_caller]
@@ -43,21 +34,14 @@ fn acknowledged(writers: &mut [Writer], served: &TestServer) {
     assert_eq!(outcome, Outcome::Acknowledged, "{}", served.log());
 }
 
-/// Sends until it is refused, in time, and waits until the process says why, everywhere.
+/// Sends until it is refused, and waits until the process says why, everywhere. The store fails for
+/// as long as this takes: a request that waited for it would never end.
 #[track_caller]
 fn fails_and_says(writers: &mut [Writer], served: &TestServer, reason: &str) {
-    let began = Instant::now();
     let mut client = served.client();
-    while writers[0].send_next(&mut client) == Outcome::Acknowledged {
-        assert!(began.elapsed() < WARNING_PATIENCE, "{}", served.log());
-    }
-    let waited = began.elapsed();
-    assert!(waited < WARNING_PATIENCE + COMMIT_TIMEOUT, "{waited:?}");
-    while !served.log().contains("commits fail") {
-        let waited = began.elapsed();
-        assert!(waited < WARNING_PATIENCE, "{waited:?}:\n{}", served.log());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let mut send = || writers[0].send_next(&mut client);
+    served.wait_until("a refusal", || send() != Outcome::Acknowledged);
+    served.wait_for_words("commits fail");
     let log = served.log();
     assert!(log.contains(reason), "{reason:?} is not in:\n{log}");
     let ready = client.get("/-/ready").unwrap();
@@ -69,13 +53,9 @@ fn fails_and_says(writers: &mut [Writer], served: &TestServer, reason: &str) {
 
 #[track_caller]
 fn recovers(writers: &mut [Writer], served: &TestServer) {
-    let began = Instant::now();
     let mut client = served.client();
-    while writers[0].send_next(&mut client) != Outcome::Acknowledged {
-        let waited = began.elapsed();
-        assert!(waited < RECOVERY_PATIENCE, "{waited:?}:\n{}", served.log());
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    let mut send = || writers[0].send_next(&mut client);
+    served.wait_until("writes go on", || send() == Outcome::Acknowledged);
     let ready = client.get("/-/ready").unwrap();
     assert_eq!(ready.status, 200, "{}", ready.text());
     let read = verify(&mut client, writers, false);
@@ -90,26 +70,28 @@ fn a_removed_directory_ends_the_process() {
     let mut served = serve(&workplace, &data, "log");
     acknowledged(&mut writers, &served);
     // While it is written to, so that a part of it may be back before the rest is gone.
-    let stop = AtomicBool::new(false);
+    let load = Load::default();
     std::thread::scope(|scope| {
-        let (mut client, stop) = (served.client(), &stop);
+        let (mut client, load) = (served.client(), &load);
+        let _stopping = load.stopping();
         scope.spawn(move || {
-            while !stop.load(SeqCst) {
+            while load.goes_on() {
                 let mut other = Writer::new(1, 5, Random::new(3).split());
-                if other.send_next(&mut client) == Outcome::Unanswered {
-                    return;
+                match other.send_next(&mut client) {
+                    Outcome::Acknowledged => load.note_acknowledged(),
+                    Outcome::Refused => {}
+                    Outcome::Unanswered => return,
                 }
             }
         });
-        std::thread::sleep(Duration::from_millis(300));
+        served.wait_until("requests", || load.acknowledged() >= OTHER_REQUESTS);
         while std::fs::remove_dir_all(&data).is_err() && data.exists() {}
-        stop.store(true, SeqCst);
     });
     if let Some(address) = served.address() {
         let outcome = writers[0].send_next(&mut Client::new(address));
         assert_ne!(outcome, Outcome::Acknowledged, "{}", served.log());
     }
-    let status = served.wait_exit(END_PATIENCE);
+    let status = served.wait_exit(PATIENCE);
     let log = served.log();
     assert_eq!(status.code(), Some(1), "{log}");
     assert!(log.contains("while the database was in use"), "{log}");
@@ -132,7 +114,7 @@ fn a_renamed_directory_is_waited_for() {
     let mut served = serve(&workplace, &data, "log-2");
     assert!(verify(&mut served.client(), &mut writers, true).is_some());
     served.terminate();
-    assert!(served.wait_exit(END_PATIENCE).success(), "{}", served.log());
+    assert!(served.wait_exit(PATIENCE).success(), "{}", served.log());
     check_is_clean(&data, &[]);
 }
 
@@ -146,7 +128,7 @@ fn a_database_without_its_manifest_is_not_opened() {
     served.kill();
     std::fs::remove_dir_all(data.join("db/manifest")).unwrap();
     let mut served = Serve::new(&data, workplace.path("log-2")).spawn();
-    let status = served.wait_exit(END_PATIENCE);
+    let status = served.wait_exit(PATIENCE);
     let log = served.log();
     assert_eq!(status.code(), Some(1), "{log}");
     assert!(log.contains("no manifest"), "{log}");
@@ -210,20 +192,17 @@ fn a_full_disk_is_waited_for() {
     disk.fill();
     fails_and_says(&mut writers, &served, "No space left");
     disk.make_room();
-    let began = Instant::now();
-    while served.client().get("/-/ready").unwrap().status != 200 {
-        let waited = began.elapsed();
-        assert!(waited < RECOVERY_PATIENCE, "{waited:?}:\n{}", served.log());
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let log = served.log();
-    assert!(log.contains("accepts writes again"), "{log}");
+    let mut client = served.client();
+    served.wait_until("it is ready", || {
+        client.get("/-/ready").unwrap().status == 200
+    });
+    served.wait_for_words("accepts writes again");
     recovers(&mut writers, &served);
     served.kill();
     let mut served = serve(&workplace, &data, "log-2");
     assert!(verify(&mut served.client(), &mut writers, true).is_some());
     served.terminate();
-    assert!(served.wait_exit(END_PATIENCE).success(), "{}", served.log());
+    assert!(served.wait_exit(PATIENCE).success(), "{}", served.log());
 }
 
 /// A stop does not wait for ever for a store that fails, and says what it is about.
@@ -240,7 +219,7 @@ fn a_process_stops_on_a_full_disk_and_loses_nothing() {
     disk.fill();
     fails_and_says(&mut writers, &served, "No space left");
     served.terminate();
-    let status = served.wait_exit(Duration::from_secs(60));
+    let status = served.wait_exit(PATIENCE);
     let log = served.log();
     assert_eq!(status.code(), Some(1), "{log}");
     assert!(log.contains("stopping: waiting for"), "{log}");
@@ -342,5 +321,5 @@ pub(crate) fn an_unreachable_store_is_waited_for(
     let mut served = patient(serve(line.address(), "log-2")).start();
     assert!(verify(&mut served.client(), &mut writers, true).is_some());
     served.terminate();
-    assert!(served.wait_exit(END_PATIENCE).success(), "{}", served.log());
+    assert!(served.wait_exit(PATIENCE).success(), "{}", served.log());
 }

@@ -2,17 +2,17 @@
 //! one says why and ends, and nothing that either acknowledged is lost.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::load::{Outcome, Writer, verify};
+use crate::load::{Load, Outcome, Writer, verify};
 use crate::random::Random;
-use crate::served::{START_PATIENCE, Serve, TestServer, Workplace, check_is_clean, icecore};
+use crate::served::{PATIENCE, Serve, TestServer, Workplace, check_is_clean, icecore};
 
 const TAKEOVERS: usize = 4;
 const WRITERS: usize = 3;
 
-/// How soon the one that lost must be gone.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+/// Requests that the first one acknowledges before the second one starts.
+const REQUESTS: u64 = 90;
 
 #[test]
 fn a_second_writer_takes_over_and_nothing_is_lost() {
@@ -34,7 +34,7 @@ fn a_second_writer_takes_over_and_nothing_is_lost() {
     let mut first = start(0);
     for takeover in 1..=TAKEOVERS {
         let second = take_over(&first, &mut writers, || start(takeover));
-        let status = first.wait_exit(END_PATIENCE);
+        let status = first.wait_exit(PATIENCE);
         assert!(!status.success(), "{status}\n{}", first.log());
         assert_eq!(status.code(), Some(1), "{status}\n{}", first.log());
         let log = first.log();
@@ -49,7 +49,7 @@ fn a_second_writer_takes_over_and_nothing_is_lost() {
     let acknowledged: u64 = writers.iter().map(|w| w.acknowledged_samples).sum();
     assert!(acknowledged > 0, "nothing was acknowledged");
     first.terminate();
-    assert!(first.wait_exit(END_PATIENCE).success(), "{}", first.log());
+    assert!(first.wait_exit(PATIENCE).success(), "{}", first.log());
     check_is_clean(workplace.path("data"), &[]);
 }
 
@@ -64,7 +64,7 @@ fn a_second_writer_is_refused_and_the_first_goes_on() {
     let mut client = first.client();
     assert_eq!(writers[0].send_next(&mut client), Outcome::Acknowledged);
     let mut second = serve("log-2").spawn();
-    let status = second.wait_exit(END_PATIENCE);
+    let status = second.wait_exit(PATIENCE);
     let log = second.log();
     assert_eq!(status.code(), Some(1), "{log}");
     let held = format!("in use by process {}", first.id());
@@ -83,7 +83,7 @@ fn a_second_writer_is_refused_and_the_first_goes_on() {
     let mut third = serve("log-3").start();
     assert!(verify(&mut third.client(), &mut writers, true).is_some());
     third.terminate();
-    assert!(third.wait_exit(END_PATIENCE).success(), "{}", third.log());
+    assert!(third.wait_exit(PATIENCE).success(), "{}", third.log());
     serve("log-4").start();
 }
 
@@ -94,7 +94,7 @@ fn an_idle_writer_ends_when_another_takes_over() {
     let serve = |log| Serve::new(workplace.path("data"), workplace.path(log));
     let mut first = serve("log-1").start();
     let _second = serve("log-2").flags(["--take-over"]).start();
-    let status = first.wait_exit(END_PATIENCE);
+    let status = first.wait_exit(PATIENCE);
     let log = first.log();
     assert_eq!(status.code(), Some(1), "{log}");
     assert!(
@@ -112,16 +112,16 @@ fn take_over(
 ) -> TestServer {
     let started = AtomicBool::new(false);
     let refused = AtomicUsize::new(0);
+    let load = Load::default();
     let second = std::thread::scope(|scope| {
         for writer in &mut *writers {
             let mut client = first.client();
-            let (started, refused) = (&started, &refused);
+            let (started, refused, load) = (&started, &refused, &load);
             scope.spawn(move || {
-                // So that a second one that does not start fails the test instead of holding it up.
-                let patience = Instant::now() + START_PATIENCE;
-                while Instant::now() < patience {
+                let _ended = load.ending();
+                while load.goes_on() {
                     match writer.send_next(&mut client) {
-                        Outcome::Acknowledged => {}
+                        Outcome::Acknowledged => load.note_acknowledged(),
                         Outcome::Refused if !started.load(SeqCst) => {}
                         // Gone, or fenced and about to go.
                         Outcome::Refused | Outcome::Unanswered => {
@@ -133,9 +133,13 @@ fn take_over(
                 }
             });
         }
-        std::thread::sleep(Duration::from_millis(1500));
+        let _stopping = load.stopping();
+        first.wait_until("requests", || load.acknowledged() >= REQUESTS);
         started.store(true, SeqCst);
-        start()
+        let second = start();
+        // Each of them learns that the first one is none any more.
+        second.wait_until("an end", || load.ended() == WRITERS);
+        second
     });
     assert_eq!(refused.into_inner(), writers.len());
     // Requests whose outcome is unknown are sent again, and new ones follow.

@@ -4,14 +4,14 @@
 //! - A request is sent once. Whether a failed one arrived is unknown, and the caller is told so by
 //!   an error; repeating it is the caller's decision.
 //! - An answer that breaks off is an error, never a short body.
+//! - A request that takes too long is a hang and fails the test: its outcome would stay open while
+//!   the process lives.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Long enough for a busy machine. A request that takes longer is a hang and fails the test,
-/// because its outcome would stay open while the process lives.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::served::PATIENCE;
 
 pub(crate) struct Client {
     address: SocketAddr,

@@ -8,7 +8,8 @@
 mod series;
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::export;
 use crate::http::Client;
@@ -57,6 +58,65 @@ pub(crate) enum Outcome {
     Refused,
     /// The connection broke: the process is gone.
     Unanswered,
+}
+
+/// The shared state of clients that send at the same time: their progress, and whether they go on.
+/// Tests wait for numbers of requests, so that a load is the same on every machine.
+#[derive(Default)]
+pub(crate) struct Load {
+    acknowledged: AtomicU64,
+    ended: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+impl Load {
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.is_over.load(SeqCst)
+    }
+
+    /// The number of acknowledged requests of all clients.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.acknowledged.load(SeqCst)
+    }
+
+    pub(crate) fn note_acknowledged(&self) {
+        self.acknowledged.fetch_add(1, SeqCst);
+    }
+
+    /// The number of clients that have sent enough, or whose server is gone.
+    pub(crate) fn ended(&self) -> usize {
+        self.ended.load(SeqCst)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.is_over.store(true, SeqCst);
+    }
+
+    /// Stops all clients when it is dropped, also by a panic, which would wait for them otherwise.
+    pub(crate) fn stopping(&self) -> Stopping<'_> {
+        Stopping(self)
+    }
+
+    /// Counts one client as ended when it is dropped.
+    pub(crate) fn ending(&self) -> Ending<'_> {
+        Ending(self)
+    }
+}
+
+pub(crate) struct Stopping<'a>(&'a Load);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+pub(crate) struct Ending<'a>(&'a Load);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, SeqCst);
+    }
 }
 
 impl Writer {
@@ -128,12 +188,13 @@ impl Writer {
         Outcome::Acknowledged
     }
 
-    /// Sends until the process is gone, the time is over or enough was sent.
-    pub(crate) fn run(&mut self, client: &mut Client, until: Instant, samples_max: u64) {
+    /// Sends until the process is gone, the load is over or enough was sent.
+    pub(crate) fn run(&mut self, client: &mut Client, load: &Load, samples_max: u64) {
+        let _ended = load.ending();
         let enough = self.acknowledged_samples + samples_max;
-        while Instant::now() < until && self.acknowledged_samples < enough {
+        while load.goes_on() && self.acknowledged_samples < enough {
             match self.send_next(client) {
-                Outcome::Acknowledged => {}
+                Outcome::Acknowledged => load.note_acknowledged(),
                 Outcome::Refused => std::thread::sleep(RETRY_PAUSE),
                 Outcome::Unanswered => return,
             }

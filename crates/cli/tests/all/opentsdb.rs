@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use crate::http::Client;
-use crate::served::{Serve, Workplace};
+use crate::served::{PATIENCE, Serve, Workplace};
 
 /// Settings under which new names and series get meta data and leaves of trees.
 const META: &str = "\
@@ -28,9 +28,6 @@ tsd.core.meta.enable_realtime_ts = true
 tsd.core.meta.enable_tsuid_tracking = true
 tsd.core.tree.enable_processing = true
 ";
-
-/// How long a reply may take on a busy machine.
-const REPLY_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a line has no reply before it is believed.
 const SILENCE: Duration = Duration::from_millis(25);
@@ -61,7 +58,7 @@ fn telnet(address: SocketAddr, bytes: &[u8], expected: &str, closes: bool) -> (S
     let mut closed = false;
     while !closed {
         let is_expected = reply.len() < expected.len() || closes;
-        let patience = if is_expected { REPLY_PATIENCE } else { SILENCE };
+        let patience = if is_expected { PATIENCE } else { SILENCE };
         stream.set_read_timeout(Some(patience)).expect("not zero");
         match stream.read(&mut buffer) {
             Ok(0) => closed = true,
@@ -71,9 +68,7 @@ fn telnet(address: SocketAddr, bytes: &[u8], expected: &str, closes: bool) -> (S
         }
     }
     if !closed {
-        stream
-            .set_read_timeout(Some(REPLY_PATIENCE))
-            .expect("not zero");
+        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
         stream.shutdown(Shutdown::Write).expect("it is open");
         stream.read_to_end(&mut reply).expect("it closes in order");
     }

@@ -12,22 +12,26 @@ mod python_grpc;
 mod target;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use self::delta::{DeltaSender, HttpClient};
 use self::import::Importer;
 use self::python_grpc::PythonGrpc;
 use self::target::Target;
-use crate::load::{Writer, verify_own};
+use crate::crash::number_from;
+use crate::load::{Load, Writer, verify_own};
 use crate::random::Random;
-use crate::served::{Serve, TestServer, Workplace, check_is_clean, free_address};
+use crate::served::{PATIENCE, Serve, TestServer, Workplace, check_is_clean, free_address};
 
 /// Delta series of each OTLP sender.
 const DELTA_SERIES: usize = 30;
 
 /// What remote write may send in one life, so that reading it back stays quick.
 const REMOTE_WRITE_SAMPLES_MAX: u64 = 20_000;
+
+/// Requests of each protocol, and scrapes, that are acknowledged before a life ends.
+const REQUESTS: u64 = 60;
+const SCRAPES: u64 = 3;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +50,7 @@ trait OtlpClient {
 
 #[test]
 fn nothing_acknowledged_is_lost_by_any_protocol() {
-    let seconds = std::env::var("PROTOCOLS_SECONDS").ok();
-    let seconds = seconds.map_or(6, |text| {
-        text.parse().expect("PROTOCOLS_SECONDS is a number")
-    });
-    let half = Duration::from_secs(seconds) / 2;
+    let half = Duration::from_secs(number_from("PROTOCOLS_SECONDS").unwrap_or(0)) / 2;
     let workplace = Workplace::new();
     let target = Target::start();
     let config = workplace.path("scrape.yml");
@@ -77,7 +77,7 @@ fn nothing_acknowledged_is_lost_by_any_protocol() {
         importer: &mut importer,
         grpc: grpc.as_mut(),
     };
-    senders.run(&mut first, half, |first| {
+    senders.run(&mut first, &target, half, |first| {
         first.kill();
     });
 
@@ -94,7 +94,7 @@ fn nothing_acknowledged_is_lost_by_any_protocol() {
         importer: &mut importer,
         grpc: grpc.as_mut(),
     };
-    senders.run(&mut second, half, |_| {});
+    senders.run(&mut second, &target, half, |_| {});
     // What was in flight when the process was killed has been sent again by now.
     over_http.settle(&mut HttpClient::new(&second));
     if let Some(grpc) = &mut grpc {
@@ -114,11 +114,12 @@ fn nothing_acknowledged_is_lost_by_any_protocol() {
     );
     assert!(importer.acknowledged_lines > 0, "nothing was imported");
     importer.verify(&mut client);
+    second.wait_until("a scrape", || Target::is_stored(&mut client));
     target.verify(&mut client);
     let read = verify_own(&mut client, &mut writers);
     assert!(read.is_some(), "{}", second.log());
     second.terminate();
-    assert!(second.wait_exit(Duration::from_secs(60)).success());
+    assert!(second.wait_exit(PATIENCE).success());
     check_is_clean(workplace.path("data"), &[]);
     println!(
         "acknowledged: {} delta requests over HTTP, {} over gRPC, {} imported lines, {} remote write requests; in \
@@ -141,27 +142,43 @@ struct Senders<'a> {
 }
 
 impl Senders<'_> {
-    /// Everybody sends for a while; then `end` happens, while they still do.
-    fn run(self, served: &mut TestServer, time: Duration, end: impl FnOnce(&mut TestServer)) {
-        let stop = AtomicBool::new(false);
-        // A process that was killed answers nobody, and senders that are still at it end with that.
+    /// Everybody sends until each has sent enough, and for so long; then `end` happens, while they
+    /// still do.
+    fn run(
+        self,
+        served: &mut TestServer,
+        target: &Target,
+        time: Duration,
+        end: impl FnOnce(&mut TestServer),
+    ) {
+        let loads: [Load; 4] = Default::default();
+        let [writes, over_http, over_grpc, imports] = &loads;
         let until = Instant::now() + time;
-        let go_on = || Instant::now() < until && !stop.load(Relaxed);
+        let scrapes = target.scrapes() + SCRAPES;
         let (mut writing, mut importing) = (served.client(), served.client());
         let mut http = HttpClient::new(served);
         std::thread::scope(|scope| {
+            // Senders that are left when the process was killed get no answer and end then.
+            let _stopping = loads.each_ref().map(Load::stopping);
+            let mut needed = vec![("OTLP over HTTP", over_http), ("import", imports)];
             scope.spawn(|| {
                 self.writer
-                    .run(&mut writing, until, REMOTE_WRITE_SAMPLES_MAX)
+                    .run(&mut writing, writes, REMOTE_WRITE_SAMPLES_MAX)
             });
-            scope.spawn(|| self.over_http.run(&mut http, &go_on));
+            scope.spawn(|| self.over_http.run(&mut http, over_http));
             if let Some(grpc) = self.grpc {
-                scope.spawn(|| self.over_grpc.run(grpc, &go_on));
+                needed.push(("OTLP over gRPC", over_grpc));
+                scope.spawn(|| self.over_grpc.run(grpc, over_grpc));
             }
-            scope.spawn(|| self.importer.run(&mut importing, &go_on));
-            std::thread::sleep(time.mul_f64(0.9));
+            scope.spawn(|| self.importer.run(&mut importing, imports));
+            for (what, load) in needed {
+                served.wait_until(what, || load.acknowledged() >= REQUESTS);
+            }
+            let has_written = || writes.acknowledged() >= REQUESTS || writes.ended() > 0;
+            served.wait_until("remote write", has_written);
+            served.wait_until("scrapes", || target.scrapes() >= scrapes);
+            std::thread::sleep(until.saturating_duration_since(Instant::now()));
             end(served);
-            stop.store(true, Relaxed);
         });
     }
 }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use icecore_storage::FAIL_POINT_VARIABLE;
 use serde_json::Value as Json;
 
-use crate::served::{Serve, TestServer, Workplace, check_is_clean};
+use crate::served::{PATIENCE, Serve, TestServer, Workplace, check_is_clean};
 
 pub(crate) const HOUR_S: i64 = 3600;
 pub(crate) const DAY_S: i64 = 24 * HOUR_S;
@@ -79,7 +79,7 @@ pub(crate) fn serve(workplace: &Workplace, name: &str) -> Serve {
 }
 
 pub(crate) fn run_maintenance(served: &TestServer) -> Option<Json> {
-    let mut client = served.client().with_patience(Duration::from_secs(120));
+    let mut client = served.client();
     let answer = client
         .post("/api/v1/admin/maintenance/run", &[], b"")
         .ok()?;
@@ -139,7 +139,7 @@ impl Killed<'_> {
         let mut killed = killed.env(FAIL_POINT_VARIABLE, end).start();
         let report = run_maintenance(&killed);
         assert!(report.is_none(), "{end} was not reached: {report:?}");
-        killed.wait_exit(Duration::from_secs(60));
+        killed.wait_exit(PATIENCE);
 
         let served = serve(self.workplace, &name).flags(policy).start();
         assert_eq!(answers(&served, self.now_s), self.before, "after {end}");
@@ -154,7 +154,7 @@ impl Killed<'_> {
     fn check(&self, mut served: TestServer, end: &str) {
         let name = format!("{}-{}", self.store, end.replace([':', '.'], "-"));
         served.terminate();
-        served.wait_exit(Duration::from_secs(60));
+        served.wait_exit(PATIENCE);
         check_is_clean(self.workplace.path(&name), &SETTINGS);
     }
 }
@@ -187,7 +187,7 @@ fn imported(workplace: &Workplace, now_s: i64) -> Vec<Json> {
     import(&served, &samples(now_s));
     let before = answers(&served, now_s);
     served.terminate();
-    served.wait_exit(Duration::from_secs(60));
+    served.wait_exit(PATIENCE);
     let has_values = |answer: &Json| answer[0]["values"].as_array().is_some();
     assert!(before.iter().all(has_values));
     before
@@ -251,7 +251,7 @@ fn what_is_kept_for_longer_and_what_comes_late_survive_a_kill() {
         let late = answers(&served, now_s);
         assert_ne!(late, before, "they are seen");
         served.terminate();
-        served.wait_exit(Duration::from_secs(60));
+        served.wait_exit(PATIENCE);
         late
     };
     killed.before = &late_before;

@@ -4,19 +4,16 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crate::failing_store::{Line, an_unreachable_store_is_waited_for};
 use crate::http::Client;
-use crate::load::{Outcome, Writer, verify};
+use crate::load::{Load, Outcome, Writer, verify};
 use crate::random::Random;
-use crate::served::{Serve, Workplace, check_is_clean, free_address};
+use crate::served::{PATIENCE, Serve, Workplace, check_is_clean, comes_true, free_address};
 
-/// How soon a wrong setting must be an error: the default of `storage.open_timeout` and a little.
-const ERROR_PATIENCE: Duration = Duration::from_secs(20);
-
-const END_PATIENCE: Duration = Duration::from_secs(20);
+/// Requests of a life before it is killed, and of a race before it is over.
+const REQUESTS: u64 = 30;
 
 /// An S3 server with everything in memory, which ends with this value.
 struct Moto {
@@ -25,12 +22,23 @@ struct Moto {
 }
 
 impl Moto {
-    /// `None`, and said so, where it is not installed.
-    fn start() -> Option<Self> {
+    /// The one of all tests that run now. `None`, and said so, where it is not installed.
+    fn shared() -> Option<Arc<Self>> {
+        static SHARED: Mutex<Weak<Moto>> = Mutex::new(Weak::new());
         if !installed() {
             skipped_tests::skip("the server on S3", "pip install 'moto[server]'");
             return None;
         }
+        // A test that failed to start it leaves it to the next one.
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(shared.upgrade().unwrap_or_else(|| {
+            let started = Arc::new(Self::start());
+            *shared = Arc::downgrade(&started);
+            started
+        }))
+    }
+
+    fn start() -> Self {
         let address = free_address();
         let child = Command::new("moto_server")
             .args(["-H", "127.0.0.1", "-p", &address.port().to_string()])
@@ -40,12 +48,9 @@ impl Moto {
             .spawn()
             .expect("moto_server is installed");
         let moto = Self { child, address };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while !moto.create_bucket("metrics") {
-            assert!(Instant::now() < deadline, "moto_server does not answer");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Some(moto)
+        let answers = comes_true(|| moto.create_bucket("metrics"));
+        assert!(answers, "moto_server does not answer");
+        moto
     }
 
     fn create_bucket(&self, name: &str) -> bool {
@@ -110,22 +115,32 @@ fn writers(count: usize, random: &mut Random) -> Vec<Writer> {
 
 #[test]
 fn what_s3_acknowledged_survives_kills() {
-    let Some(moto) = Moto::start() else { return };
+    let Some(moto) = Moto::shared() else { return };
     let workplace = Workplace::new();
     let mut writers = writers(2, &mut Random::new(1));
     for round in 0..3 {
         let log = workplace.path(&format!("log-{round}"));
         let quick = ["--head.flush-grace", "0s", "--journal.epoch-age-max", "1s"];
-        let mut served = moto.serve("metrics/kills", log).flags(quick).start();
+        let served = moto.serve("metrics/kills", log).flags(quick);
+        let commits = ["--journal.commit-interval", "20ms"];
+        let mut served = served.flags(commits).start();
         let read = verify(&mut served.client(), &mut writers, true);
         assert!(read.is_some(), "{}", served.log());
-        let until = Instant::now() + Duration::from_secs(3);
+        let load = &Load::default();
         std::thread::scope(|scope| {
+            let _stopping = load.stopping();
             for writer in &mut writers {
                 let mut client = served.client();
-                scope.spawn(move || writer.run(&mut client, until, u64::MAX / 2));
+                scope.spawn(move || writer.run(&mut client, load, u64::MAX / 2));
             }
-            std::thread::sleep(Duration::from_millis(2500));
+            served.wait_until("some requests", || load.acknowledged() >= REQUESTS / 2);
+            // The second life has no explicit flush.
+            if round != 1 {
+                let flushed = served.client().post("/-/flush", &[], b"");
+                assert!(flushed.is_ok_and(|answer| answer.is_success()));
+            }
+            let more = load.acknowledged() + REQUESTS / 2;
+            served.wait_until("more requests", || load.acknowledged() >= more);
             served.kill();
         });
     }
@@ -137,7 +152,7 @@ fn what_s3_acknowledged_survives_kills() {
     let acknowledged: u64 = writers.iter().map(|w| w.acknowledged_samples).sum();
     assert!(acknowledged > 0, "nothing was acknowledged");
     last.terminate();
-    assert!(last.wait_exit(END_PATIENCE).success(), "{}", last.log());
+    assert!(last.wait_exit(PATIENCE).success(), "{}", last.log());
     let endpoint = format!("http://{}", moto.address);
     let settings = [
         ("ICECORE_STORAGE_ENDPOINT", endpoint.as_str()),
@@ -149,7 +164,7 @@ fn what_s3_acknowledged_survives_kills() {
 
 #[test]
 fn of_two_racing_writers_on_s3_one_survives() {
-    let Some(moto) = Moto::start() else { return };
+    let Some(moto) = Moto::shared() else { return };
     let workplace = Workplace::new();
     let mut random = Random::new(2);
     let mut writers = writers(2, &mut random);
@@ -159,26 +174,21 @@ fn of_two_racing_writers_on_s3_one_survives() {
             moto.serve("metrics/race", log).spawn()
         });
         // Each writer sends to its own contender, as soon as and for as long as that one answers.
+        let load = &Load::default();
         std::thread::scope(|scope| {
+            let _stopping = load.stopping();
             for (writer, served) in writers.iter_mut().zip(&mut contenders) {
-                scope.spawn(move || {
-                    let until = Instant::now() + Duration::from_secs(6);
-                    if served.wait_ready() {
-                        writer.run(&mut served.client(), until, 20_000);
-                    }
+                scope.spawn(move || match served.wait_ready() {
+                    true => writer.run(&mut served.client(), load, 20_000),
+                    false => drop(load.ending()),
                 });
             }
+            // Until one of them answers no more, and the other one has answered for a while.
+            let is_over = || load.acknowledged() >= REQUESTS && load.ended() > 0;
+            assert!(comes_true(is_over), "both still run");
         });
-        let deadline = Instant::now() + END_PATIENCE;
-        while contenders
-            .iter_mut()
-            .all(|served| served.exited().is_none())
-        {
-            assert!(Instant::now() < deadline, "both still run");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        // Whoever is left must stay: a look at it later than the other's end.
-        std::thread::sleep(Duration::from_secs(1));
+        let has_ended = comes_true(|| contenders.iter_mut().any(|c| c.exited().is_some()));
+        assert!(has_ended, "both still run");
         let ended = contenders.iter_mut().map(|served| served.exited());
         let ended: Vec<_> = ended.collect();
         let [status] = ended.iter().flatten().collect::<Vec<_>>()[..] else {
@@ -201,14 +211,14 @@ fn of_two_racing_writers_on_s3_one_survives() {
                 assert_eq!(outcome, Outcome::Acknowledged, "{}", served.log());
             }
             served.terminate();
-            assert!(served.wait_exit(END_PATIENCE).success(), "{}", served.log());
+            assert!(served.wait_exit(PATIENCE).success(), "{}", served.log());
         }
     }
 }
 
 #[test]
 fn s3_that_cannot_be_reached_is_waited_for() {
-    let Some(moto) = Moto::start() else { return };
+    let Some(moto) = Moto::shared() else { return };
     let workplace = Workplace::new();
     an_unreachable_store_is_waited_for(Line::to(moto.address), |address, log| {
         Moto::serve_at(address, "metrics/cut", workplace.path(log))
@@ -216,13 +226,15 @@ fn s3_that_cannot_be_reached_is_waited_for() {
 }
 
 #[test]
-fn wrong_s3_settings_are_told_within_seconds() {
-    let Some(moto) = Moto::start() else { return };
+fn wrong_s3_settings_are_told() {
+    let Some(moto) = Moto::shared() else { return };
     let workplace = Workplace::new();
     let log = |name: &str| workplace.path(name);
-    let fails = |serve: Serve, causes: &[&str]| {
-        let mut served = serve.spawn();
-        let status = served.wait_exit(ERROR_PATIENCE);
+    let fails = |serve: Serve, open_timeout: &str, causes: &[&str]| {
+        let mut served = serve
+            .flags(["--storage.open-timeout", open_timeout])
+            .spawn();
+        let status = served.wait_exit(PATIENCE);
         let log = served.log();
         assert_eq!(status.code(), Some(1), "{log}");
         let said = log
@@ -233,19 +245,24 @@ fn wrong_s3_settings_are_told_within_seconds() {
             assert!(said.contains(cause), "{cause:?} is not in: {said}");
         }
     };
+    // An answer ends it, and not the time.
     fails(
         moto.serve("no-such-bucket/x", log("bucket")),
+        "120s",
         &["s3://no-such-bucket/x", "bucket", "create it"],
     );
+    // Without a limit attempts would go on for minutes.
     let closed = free_address();
     fails(
         serve("metrics/x", closed, log("endpoint"))
             .flags(["--storage.access-key-id", "test"])
             .env("ICECORE_STORAGE_SECRET_ACCESS_KEY", "test"),
+        "3s",
         &[&closed.to_string(), "check endpoint"],
     );
     fails(
         serve("metrics/x", moto.address, log("credentials")),
+        "3s",
         &["s3://metrics/x", "credentials"],
     );
 }

@@ -2,15 +2,11 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
 use crate::http::escape;
 use crate::served::{Serve, TestServer, Workplace};
-
-/// How long a busy machine may take from a scrape to a query.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const EXPORTER: &str = "prometheus-node-exporter";
 
@@ -69,15 +65,12 @@ fn query(served: &TestServer, query: &str) -> Vec<Json> {
 /// Asks until the query has results.
 #[track_caller]
 fn until_found(served: &TestServer, text: &str) -> Vec<Json> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let found = query(served, text);
-        if !found.is_empty() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "{text}:\n{}", served.log());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let mut found = Vec::new();
+    served.wait_until(text, || {
+        found = query(served, text);
+        !found.is_empty()
+    });
+    found
 }
 
 #[test]
@@ -150,17 +143,11 @@ fn a_node_exporter_is_scraped_and_a_signal_reloads() {
     std::fs::write(&file, job("renamed")).expect("it can be written");
     served.hang_up();
     until_found(&served, "up{job=\"renamed\"} == 1");
-    let deadline = Instant::now() + PATIENCE;
-    while !query(&served, "{job=\"node\"}").is_empty() {
-        assert!(Instant::now() < deadline, "{}", served.log());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    served.wait_until("the old target is gone", || {
+        query(&served, "{job=\"node\"}").is_empty()
+    });
     std::fs::write(&file, "nonsense: 1\n").expect("it can be written");
     served.hang_up();
-    let deadline = Instant::now() + PATIENCE;
-    while !served.log().contains("cannot load configuration") {
-        assert!(Instant::now() < deadline, "{}", served.log());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    served.wait_for_words("cannot load configuration");
     until_found(&served, "up{job=\"renamed\"} == 1");
 }

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::process::Output;
-use std::time::Duration;
 
 use serde_json::Value as Json;
 
@@ -11,12 +10,11 @@ use crate::http::escape;
 use crate::ledger::Value;
 use crate::remote_write::{HEADERS, SentSeries, encode};
 use crate::retention::{self, LONGER, SETTINGS, answers, run_maintenance};
-use crate::served::{Serve, TestServer, Workplace, check_is_clean};
+use crate::served::{PATIENCE, Serve, TestServer, Workplace, check_is_clean};
 use crate::{icecore, text};
 
 const T0: i64 = 1_699_948_800_000;
 const HOUR_MS: i64 = 3_600_000;
-const PATIENCE: Duration = Duration::from_secs(120);
 
 fn write(served: &TestServer, hours: std::ops::Range<i64>, series: i64) {
     let samples: Vec<(i64, Value)> = hours
@@ -45,8 +43,7 @@ fn export(served: &TestServer) -> Vec<u8> {
 }
 
 fn post(served: &TestServer, path: &str) {
-    let mut client = served.client().with_patience(PATIENCE);
-    let answer = client.post(path, &[], b"").expect("an answer");
+    let answer = served.client().post(path, &[], b"").expect("an answer");
     assert!(answer.is_success(), "{path}: {}", answer.text());
 }
 

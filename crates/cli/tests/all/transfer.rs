@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::http::{Client, escape};
 use crate::retention;
-use crate::served::{Serve, TestServer, Workplace, icecore};
+use crate::served::{PATIENCE, Serve, TestServer, Workplace, icecore};
 use crate::text;
 
 const ALL: &str = "{__name__=~\"moved_.+\"}";
@@ -78,7 +78,7 @@ pub(crate) fn succeeds(served: &TestServer, arguments: &[&str]) {
 pub(crate) fn killed_when(served: &TestServer, arguments: &[&str], file: &Path) {
     let mut command = command(served, arguments);
     let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while !file.exists() && child.try_wait().unwrap().is_none() {
         assert!(Instant::now() < deadline, "{arguments:?} does nothing");
         std::thread::sleep(Duration::from_millis(1));

@@ -2,14 +2,11 @@
 
 use std::path::Path;
 use std::process::Output;
-use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::served::{Serve, TestServer, Workplace, icecore};
+use crate::served::{Serve, Workplace, icecore};
 use crate::text;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn serve(workplace: &Workplace, web_config: &str) -> Serve {
     let file = workplace.path("web.yml");
@@ -23,15 +20,6 @@ fn query(url: &str, flags: &[&str]) -> Output {
     let mut command = icecore();
     command.args(["query", "instant", "1+1", "--server", url]);
     command.args(flags).output().unwrap()
-}
-
-#[track_caller]
-fn until(what: &str, served: &TestServer, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}:\n{}", served.log());
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 fn authority() -> CertifiedIssuer<'static, KeyPair> {
@@ -59,10 +47,10 @@ fn commands_trust_the_authority_that_they_are_given() {
     let no_ca = write("none.pem", "no certificate\n");
     let tls = "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n";
     let served = serve(&workplace, tls).spawn();
-    until("a listener", &served, || served.address().is_some());
+    served.wait_until("a listener", || served.address().is_some());
     let url = format!("https://{}", served.address().unwrap());
     assert!(served.log().contains(&url), "{}", served.log());
-    until("an answer", &served, || {
+    served.wait_until("an answer", || {
         query(&url, &["--ca-file", &ca]).status.success()
     });
     let answer = query(&url, &["--ca-file", &ca]);
@@ -110,12 +98,12 @@ fn a_signal_reads_the_web_configuration_again() {
         &tokens("a-token-for-the-second-time"),
     );
     served.hang_up();
-    until("the second token", &served, || may_ask(&second));
+    served.wait_until("the second token", || may_ask(&second));
     assert!(!may_ask(&first));
     // The file is also looked at every few seconds; a signal reads it although nothing has changed.
     let reads = || served.log().matches("web configuration reloaded").count();
     let before = reads();
     served.hang_up();
-    until("another read", &served, || reads() > before);
-    assert!(served.log().contains("SIGHUP"), "{}", served.log());
+    served.wait_until("another read", || reads() > before);
+    served.wait_for_words("SIGHUP");
 }

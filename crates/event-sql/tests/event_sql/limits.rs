@@ -8,6 +8,12 @@ use serde_json::json;
 
 use crate::events::{answer, view};
 
+/// More than a quick machine fills before a query of these tests ends.
+const MUCH_MEMORY: usize = 1 << 32;
+
+/// Longest wait for the end of a query that takes minutes if nothing ends it.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// A product of rollup tables that nobody waits for to the end.
 const LONG: &str = "SELECT count(*) FROM rollup_5s a, rollup_5s b, rollup_5s c
                     WHERE a.count + b.count + c.count > 5";
@@ -16,12 +22,14 @@ const LONG: &str = "SELECT count(*) FROM rollup_5s a, rollup_5s b, rollup_5s c
 async fn a_query_has_an_end() {
     let limits = SqlLimits {
         time: Duration::from_millis(300),
+        memory_bytes: MUCH_MEMORY,
         ..SqlLimits::default()
     };
     let began = Instant::now();
     let problem = answer(json!({ "q": LONG }), limits).await.unwrap_err();
     assert_eq!((problem.status, problem.code), (422, "sql.limit"));
-    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(problem.detail.contains("took longer"), "{}", problem.detail);
+    assert!(began.elapsed() < DEADLINE);
 }
 
 /// The product that is collected for the last join comes from memory: nobody waits for anything
@@ -40,11 +48,7 @@ async fn time_is_looked_at_while_a_join_collects_its_left_side() {
     let problem = answer(json!({ "q": query }), limits).await.unwrap_err();
     assert_eq!((problem.status, problem.code), (422, "sql.limit"));
     assert!(problem.detail.contains("took longer"), "{}", problem.detail);
-    assert!(
-        began.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() < DEADLINE, "{:?}", began.elapsed());
 }
 
 #[tokio::test]
@@ -61,22 +65,23 @@ async fn memory_has_an_end() {
 
 #[tokio::test]
 async fn a_query_that_nobody_waits_for_ends() {
-    let engine = SqlEngine::new(SqlLimits::default()).unwrap();
+    let limits = SqlLimits {
+        time: Duration::from_secs(3600),
+        memory_bytes: MUCH_MEMORY,
+        ..SqlLimits::default()
+    };
+    let engine = SqlEngine::new(limits).unwrap();
     let source = Arc::new(view());
     let weak = Arc::downgrade(&source);
     let request = SqlRequest::parse(json!({ "q": LONG }).to_string().as_bytes()).unwrap();
     let running = engine.query(source, request);
-    // Not long: a quick machine reaches the limit of memory within a fifth of a second.
     let waited = tokio::time::timeout(Duration::from_millis(30), running).await;
     let ended = waited.map(|answer| answer.map(drop));
     assert!(ended.is_err(), "{ended:?}");
     let began = Instant::now();
     // What the query read from is let go of when its tasks have ended.
     while weak.upgrade().is_some() {
-        assert!(
-            began.elapsed() < Duration::from_secs(20),
-            "the query still runs"
-        );
+        assert!(began.elapsed() < DEADLINE, "the query still runs");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -66,6 +66,19 @@ impl Events {
     }
 }
 
+#[cfg(test)]
+impl UnregisteredTypes {
+    /// Keeps changes from beginning for as long as the guard lives.
+    pub(super) async fn hold(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.changing.lock().await
+    }
+
+    /// The number of types that the next change is about.
+    pub(super) fn wanted(&self) -> usize {
+        self.wanted.lock().len()
+    }
+}
+
 /// Those of some documents that a registry takes, one after the other, and the registry with them.
 fn acceptable(
     registry: Arc<Registry>,

@@ -550,9 +550,10 @@ async fn a_tunnel_is_asked_for_with_headers() {
 
 #[tokio::test]
 async fn errors_have_their_causes_and_no_url() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    // Nothing listens there, and nothing else can: the port is ours.
+    let silent = tokio::net::TcpSocket::new_v4().unwrap();
+    silent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = silent.local_addr().unwrap();
     let url = Url::parse(&format!("http://user:hunter2@{address}/")).unwrap();
     let error = fetch(&client(""), url).await.unwrap_err();
     assert!(

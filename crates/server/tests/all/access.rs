@@ -2,16 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once};
-use std::time::Duration;
 
 use hyper::Version;
 use icecore_server::{Process, ROUTES, Role, Route};
 use icecore_storage::Environment;
 use tempfile::TempDir;
 
-use crate::client::Connection;
+use crate::client::{Answer, Connection};
 use crate::payload::{Payload, T0, series};
-use crate::served::{TestServer, config};
+use crate::served::{TestServer, config, until};
 use crate::tls_client::{Authority, Client, Identity, Sender};
 
 /// In every password and token here, and nowhere else.
@@ -361,15 +360,10 @@ async fn secrets_are_shown_to_nobody() {
 /// Waits until a changed file was read, with this outcome.
 async fn reloaded(served: &TestServer, credential: &str, outcome: &str) {
     let line = format!("icecore_access_reloads_total{{outcome=\"{outcome}\"}} 0\n");
-    for _ in 0..600 {
-        let headers = [("Authorization", credential)];
-        let answer = served.request("GET", "/metrics", &headers, b"").await;
-        if answer.status == 200 && !answer.text().contains(&line) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("the file was not read again");
+    let headers = [("Authorization", credential)];
+    let page = || served.request("GET", "/metrics", &headers, b"");
+    let was_read = |page: &Answer| page.status == 200 && !page.text().contains(&line);
+    until(page, was_read, "the file, read again").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -446,14 +440,11 @@ async fn a_bad_file_at_the_start_is_an_error_with_its_place() {
 }
 
 async fn until_ready(client: &Client, served: &TestServer) {
-    for _ in 0..1000 {
+    let status = || async {
         let mut sender = client.connect(served.address).await.unwrap();
-        if sender.get("/-/ready", &[]).await.unwrap().0 == 200 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("not ready for a long time");
+        sender.get("/-/ready", &[]).await.unwrap().0
+    };
+    until(status, |status| *status == 200, "a server that is ready").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -483,12 +474,12 @@ async fn tls_with_either_version_of_http() {
     let plain = Connection::open(served.address).await;
     assert!(answered(plain).await.is_none());
     let mut sender = both.connect(served.address).await.unwrap();
-    let metrics = sender.get("/metrics", &[("authorization", READ)]).await;
-    let metrics = metrics.unwrap().2;
-    assert!(
-        metrics.contains("icecore_tls_handshakes_failed_total 1\n"),
-        "{metrics}"
-    );
+    let metrics = async || {
+        let metrics = sender.get("/metrics", &[("authorization", READ)]).await;
+        metrics.unwrap().2
+    };
+    let failed = "icecore_tls_handshakes_failed_total 1\n";
+    until(metrics, |metrics| metrics.contains(failed), failed).await;
     served.stop().await.unwrap();
 }
 
@@ -607,16 +598,13 @@ async fn certificates_are_replaced_while_running() {
     until_ready(&client, &served).await;
     let mut old = client.connect(served.address).await.unwrap();
     files.identity(&authority.issue(&["localhost"]));
-    let mut new = None;
-    for _ in 0..600 {
+    let shown = || async {
         let sender = client.connect(served.address).await.unwrap();
-        if sender.certificate != old.certificate {
-            new = Some(sender);
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    let mut new = new.expect("the new certificate is shown");
+        sender.certificate
+    };
+    let is_new = |shown: &Vec<u8>| *shown != old.certificate;
+    until(shown, is_new, "the new certificate").await;
+    let mut new = client.connect(served.address).await.unwrap();
     assert_eq!(new.get("/-/healthy", &[]).await.unwrap().0, 200);
     assert_eq!(old.get("/-/healthy", &[]).await.unwrap().0, 200);
     // Once clients have to show certificates, those that did not are let go.
@@ -625,15 +613,8 @@ async fn certificates_are_replaced_while_running() {
         "web.yml",
         &format!("{TLS}  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.pem\n"),
     );
-    let mut let_go = false;
-    for _ in 0..600 {
-        let_go = old.get("/-/healthy", &[]).await.is_err();
-        if let_go {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert!(let_go);
+    let is_let_go = async || old.get("/-/healthy", &[]).await.is_err();
+    until(is_let_go, |let_go| *let_go, "the end of a connection").await;
     assert_eq!(let_in(&client, &served, "/-/healthy").await, None);
     served.stop().await.unwrap();
 }

@@ -59,7 +59,10 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("it listens");
+        Self::over(TcpStream::connect(address).await.expect("it listens"))
+    }
+
+    pub(crate) fn over(stream: TcpStream) -> Self {
         Self {
             stream: BufReader::new(stream),
         }
@@ -126,7 +129,7 @@ impl Connection {
     }
 
     /// Reads chunks up to the last one; `None` when it never comes.
-    async fn chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
+    pub(crate) async fn chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
         loop {
             let length = usize::from_str_radix(&self.line().await?, 16).ok()?;
             let begin = body.len();

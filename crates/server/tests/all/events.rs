@@ -9,7 +9,7 @@ use std::io::Write as _;
 use serde_json::{Value, json};
 
 use crate::client::Answer;
-use crate::served::TestServer;
+use crate::served::{TestServer, until};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const YAML: (&str, &str) = ("Content-Type", "application/yaml");
@@ -291,14 +291,8 @@ async fn a_directory_of_documents_is_read_and_read_again() {
     assert_eq!(services().await["count"], 1);
     let more = DOCUMENTS.replace("shop", "other");
     std::fs::write(directory.join("more.yaml"), more).unwrap();
-    for _ in 0..100 {
-        if services().await["count"] == 2 {
-            served.stop().await.unwrap();
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    panic!("the new document was not read");
+    until(services, |read| read["count"] == 2, "the new document").await;
+    served.stop().await.unwrap();
 }
 
 #[tokio::test]
@@ -354,6 +348,25 @@ async fn partitions_and_retention() {
     let path = "/api/admin/retention/run?now=soon";
     let answer = served.request("POST", path, &[], b"").await;
     problem(&answer, 400, "request.invalid");
+    served.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn sql_is_answered_or_said_not_to_be_built() {
+    let served = with_documents(&[]).await;
+    post(&served, "/events/publish", &order(1)).await;
+    let question = json!({
+        "q": "SELECT count(*) AS n FROM events", "allowFullScan": true, "limit": 10, "format": "row",
+    });
+    let answer = post(&served, "/events/sql", &question).await;
+    if cfg!(feature = "sql") {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.json()["data"]["rows"], json!([{"n": 1}]));
+    } else {
+        let found = problem(&answer, 501, "sql.not-built");
+        let detail = found["detail"].as_str().unwrap();
+        assert!(detail.contains("--features sql"), "{detail}");
+    }
     served.stop().await.unwrap();
 }
 

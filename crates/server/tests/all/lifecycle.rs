@@ -7,11 +7,26 @@ use std::time::{Duration, Instant};
 use icecore_server::{Process, ServeError};
 use icecore_storage::Environment;
 use icecore_storage::testing::{FaultPlan, FaultStore};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use crate::client::{Connection, request};
 use crate::payload::{Payload, T0, series};
-use crate::served::{TestServer, config, running};
+use crate::served::{TestServer, config, running, until};
+
+/// The longest delay of a store that does nothing for as long as a test lasts.
+const HANGS: Duration = Duration::from_secs(100 * 3600);
+
+/// A body of which the last bytes are sent later, or never.
+fn write_in_two_parts() -> (Vec<u8>, Vec<u8>) {
+    let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
+    let mut first = request("POST", "/api/v1/write", &payload.headers(), &payload.body());
+    let rest = first.split_off(first.len() - 4);
+    (first, rest)
+}
+
+/// The line of `/metrics` while one other request is under way.
+const ONE_UNDER_WAY: &str = "icecore_http_requests_in_flight 2";
 
 /// A store on which everything takes a while.
 pub(crate) fn slow_store(
@@ -34,12 +49,14 @@ pub(crate) fn slow_store(
 #[tokio::test(flavor = "multi_thread")]
 async fn healthy_at_once_and_ready_later() {
     let directory = tempfile::tempdir().unwrap();
-    let location = [("storage.location", directory.path().to_str().unwrap())];
-    let (store, environment) = slow_store(directory.path(), Duration::from_millis(400));
-    let served = TestServer::starting(config(&location), environment).await;
+    let settings = [
+        ("storage.location", directory.path().to_str().unwrap()),
+        ("storage.open_timeout", "1h"),
+    ];
+    let (store, environment) = slow_store(directory.path(), HANGS);
+    let served = TestServer::starting(config(&settings), environment).await;
     assert_eq!(served.get("/-/healthy", &[]).await.status, 200);
-    let ready = served.get("/-/ready", &[]).await;
-    assert_eq!(ready.status, 503, "the slow store was quick");
+    assert_eq!(served.get("/-/ready", &[]).await.status, 503);
     // The page is there to say so.
     assert_eq!(served.get("/ui/", &[]).await.status, 200);
     let access = served.get("/api/v1/status/access", &[]).await;
@@ -78,9 +95,12 @@ async fn healthy_at_once_and_ready_later() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_while_the_database_opens() {
     let directory = tempfile::tempdir().unwrap();
-    let location = [("storage.location", directory.path().to_str().unwrap())];
-    let (_, environment) = slow_store(directory.path(), Duration::from_millis(400));
-    let served = TestServer::starting(config(&location), environment).await;
+    let settings = [
+        ("storage.location", directory.path().to_str().unwrap()),
+        ("storage.open_timeout", "1h"),
+    ];
+    let (_, environment) = slow_store(directory.path(), HANGS);
+    let served = TestServer::starting(config(&settings), environment).await;
     assert_eq!(served.get("/-/ready", &[]).await.status, 503);
     served.stop().await.unwrap();
 }
@@ -113,7 +133,10 @@ async fn a_taken_port_is_an_error_only_when_it_was_asked_for() {
 
     // The same as a default.
     let inputs = icecore_server::Inputs {
-        flags: vec![("storage.location".into(), "memory://".into())],
+        flags: vec![
+            ("storage.location".into(), "memory://".into()),
+            ("opentsdb.listen".into(), "127.0.0.1:0".into()),
+        ],
         ..Default::default()
     };
     let mut by_default = icecore_server::Config::load(&inputs).unwrap();
@@ -123,9 +146,16 @@ async fn a_taken_port_is_an_error_only_when_it_was_asked_for() {
         .await
         .unwrap();
     assert_eq!(process.address(), None);
+    let other_port = process.opentsdb_address().expect("this port is free");
     let (stop, stopped) = mpsc::channel(1);
     let mut running = running(process, stopped);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // The process goes on and serves its other port.
+    let names = async || {
+        let mut connection = Connection::open(other_port).await;
+        let path = "/api/suggest?type=metrics";
+        connection.request("GET", path, &[], b"").await.status
+    };
+    until(names, |status| *status == 200, "names of metrics").await;
     assert!(running.try_recv().is_err(), "the process goes on");
     stop.send("test").await.unwrap();
     running.await.unwrap().unwrap();
@@ -133,20 +163,17 @@ async fn a_taken_port_is_an_error_only_when_it_was_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_answers_what_is_under_way() {
-    let served = TestServer::start(&[]).await;
-    let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
-    let whole = request("POST", "/api/v1/write", &payload.headers(), &payload.body());
-    let (first, rest) = whole.split_at(whole.len() - 4);
+    let served = TestServer::start(&[("server.shutdown_grace", "1h")]).await;
+    let (first, rest) = write_in_two_parts();
     let mut slow = Connection::open(served.address).await;
-    slow.send(first).await;
+    slow.send(&first).await;
     let idle = Connection::open(served.address).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    served.until_metrics(&[ONE_UNDER_WAY]).await;
     let address = served.address;
     let stopping = tokio::spawn(served.stop());
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let refused = tokio::net::TcpStream::connect(address).await;
-    assert!(refused.is_err(), "no new connections");
-    slow.send(rest).await;
+    let connected = || async { TcpStream::connect(address).await.is_ok() };
+    until(connected, |connected| !connected, "no new connections").await;
+    slow.send(&rest).await;
     assert_eq!(slow.answer("POST").await.status, 204);
     stopping.await.unwrap().unwrap();
     drop(idle);
@@ -155,11 +182,9 @@ async fn stopping_answers_what_is_under_way() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_waits_only_so_long() {
     let served = TestServer::start(&[("server.shutdown_grace", "300ms")]).await;
-    let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
-    let whole = request("POST", "/api/v1/write", &payload.headers(), &payload.body());
     let mut stuck = Connection::open(served.address).await;
-    stuck.send(&whole[..whole.len() - 4]).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    stuck.send(&write_in_two_parts().0).await;
+    served.until_metrics(&[ONE_UNDER_WAY]).await;
     let began = Instant::now();
     served.stop().await.unwrap();
     assert!(began.elapsed() >= Duration::from_millis(300));
@@ -170,7 +195,7 @@ async fn stopping_waits_only_so_long() {
 async fn a_second_wish_to_stop_ends_the_flush_and_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let location = [("storage.location", directory.path().to_str().unwrap())];
-    let (store, environment) = slow_store(directory.path(), Duration::from_secs(60));
+    let (store, environment) = slow_store(directory.path(), HANGS);
     store.set_enabled(false);
     let served = TestServer::starting(config(&location), environment).await;
     served.until_ready().await;
@@ -178,15 +203,16 @@ async fn a_second_wish_to_stop_ends_the_flush_and_loses_nothing() {
     assert_eq!(served.write(&payload).await.status, 204);
     store.set_enabled(true);
     let began = Instant::now();
-    let (stop, ended) = served.parts();
-    // Two at once are one wish.
-    stop.send("test").await.unwrap();
-    stop.send("test").await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1500)).await;
-    stop.send("test").await.unwrap();
-    let error = ended.await.unwrap().unwrap_err();
+    let (stop, mut ended) = served.parts();
+    // Those of one second are one wish; the flush would take hours.
+    let wish = async || {
+        let _ = stop.send("test").await;
+        ended.try_recv().ok()
+    };
+    let ended = until(wish, Option::is_some, "the end").await;
+    assert!(began.elapsed() >= Duration::from_secs(1));
+    let error = ended.unwrap().unwrap_err();
     assert!(matches!(error, ServeError::Interrupted), "{error}");
-    assert!(began.elapsed() < Duration::from_secs(10));
     // A real process would be gone, and its lock with it; here its tasks still run.
     let served = TestServer::start(&[location[0], ("storage.take_over", "true")]).await;
     assert_eq!(served.export_all().await.len(), 1);
@@ -197,20 +223,28 @@ async fn a_second_wish_to_stop_ends_the_flush_and_loses_nothing() {
 async fn the_second_writer_takes_over_and_the_first_says_why_it_ends() {
     let directory = tempfile::tempdir().unwrap();
     let location = [("storage.location", directory.path().to_str().unwrap())];
-    let first = TestServer::start(&location).await;
+    // A process that has failed ends at once, whatever is under way and however long it may take.
+    let first = TestServer::start(&[location[0], ("server.shutdown_grace", "1h")]).await;
+    let mut stuck = Connection::open(first.address).await;
+    stuck.send(&write_in_two_parts().0).await;
     let payload = |t| Payload::v1(&[series("up", &[], &[(T0 + t, 1.0)])]);
     assert_eq!(first.write(&payload(0)).await.status, 204);
+    first.until_metrics(&[ONE_UNDER_WAY]).await;
     let second = TestServer::start(&[location[0], ("storage.take_over", "true")]).await;
-    // The first one notices at its next write at the latest, which it must not acknowledge.
-    if let Ok(stream) = tokio::net::TcpStream::connect(first.address).await {
-        drop(stream);
-        let answer = first.write(&payload(1000)).await;
-        assert_eq!(answer.status, 503, "{}", answer.text());
+    // The first one notices at its next write at the latest, which it must not acknowledge. It may
+    // have gone before.
+    if let Ok(stream) = TcpStream::connect(first.address).await {
+        let late = payload(1000);
+        let mut connection = Connection::over(stream);
+        let write = request("POST", "/api/v1/write", &late.headers(), &late.body());
+        connection.send(&write).await;
+        if let Some(answer) = connection.answer_if_any("POST").await {
+            assert_eq!(answer.status, 503, "{}", answer.text());
+        }
     }
-    let began = Instant::now();
     let error = first.ended().await.unwrap_err();
     assert!(matches!(error, ServeError::Failed(_)), "{error}");
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(stuck.head().await.is_none(), "the connection was cut");
     assert_eq!(second.write(&payload(2000)).await.status, 204);
     let lines = second.export_all().await;
     assert_eq!(lines[0]["timestamps"], serde_json::json!([T0, T0 + 2000]));

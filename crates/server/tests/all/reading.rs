@@ -1,11 +1,10 @@
 //! Series, labels and exports: parameters, order, limits, and answers that break off.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::client::{Connection, encoded, request};
 use crate::payload::{Payload, Series, T0, series};
+use crate::scraper::Scraper;
 use crate::served::TestServer;
 
 const HOUR: i64 = 3_600_000;
@@ -255,28 +254,32 @@ fn many_samples() -> Vec<Payload> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_reader_holds_its_place_and_others_are_told() {
-    let served = TestServer::start(&[
-        ("server.concurrent_reads_max", "1"),
-        ("server.request_timeout", "700ms"),
-    ])
-    .await;
+    let scraper = Scraper::start_with("", &[("server.concurrent_reads_max", "1")]).await;
+    let served = &scraper.served;
     for payload in many_samples() {
         assert_eq!(served.write(&payload).await.status, 204);
     }
+    // Much more than either request takes before it waits.
+    let reloaded = scraper
+        .reload("icecore: {server: {request_timeout: 2s}}")
+        .await;
+    assert_eq!(reloaded.status, 200, "{}", reloaded.text());
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let body = encoded(&[("match[]", "many")]);
     let asked = request("POST", "/api/v1/export", &form, body.as_bytes());
     let mut slow = Connection::open(served.address).await;
     slow.send(&asked).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // Its answer has begun, so it has the place.
+    assert_eq!(slow.head().await.expect("a head").0, 200);
     let waited = served.get("/api/v1/labels", &[]).await;
     let message = waited.error(503, "timeout");
     assert!(message.contains("server.request_timeout"), "{message}");
     assert!(waited.header("retry-after").is_some());
     // Reading on, the slow one gets all of it although it took longer than a request may.
-    let answer = slow.answer("POST").await;
-    assert!(answer.complete);
-    assert_eq!(answer.text().lines().count(), 40);
+    let mut body = Vec::new();
+    slow.chunks(&mut body).await.expect("all of it");
+    assert_eq!(body.iter().filter(|byte| **byte == b'\n').count(), 40);
+    scraper.reload("").await;
     assert_eq!(served.get("/api/v1/labels", &[]).await.status, 200);
 
     // A reader that goes away gives its place back.
@@ -285,7 +288,7 @@ async fn a_slow_reader_holds_its_place_and_others_are_told() {
     assert_eq!(gone.head().await.expect("a head").0, 200);
     drop(gone);
     assert_eq!(served.get("/api/v1/labels", &[]).await.status, 200);
-    served.stop().await.unwrap();
+    scraper.served.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use icecore_storage::testing::{FaultPlan, FaultStore};
 
 use crate::client::{Connection, request};
 use crate::payload::{Payload, T0, compressed, series};
-use crate::served::{TestServer, config};
+use crate::served::{TestServer, config, until};
 
 const WRITE: &str = "/api/v1/write";
 
@@ -135,12 +135,8 @@ async fn a_request_as_a_whole_can_be_too_much() {
         let written = answer.header("x-prometheus-remote-write-samples-written");
         assert_eq!(written, Some("0"));
     }
-    let mut tries = 0;
-    while served.write(&Payload::v2(&[hour(2)])).await.status != 204 {
-        tries += 1;
-        assert!(tries < 100, "hours are never flushed");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    let status = || async { served.write(&Payload::v2(&[hour(2)])).await.status };
+    until(status, |status| *status == 204, "a flush of an hour").await;
     served.stop().await.unwrap();
 }
 
@@ -161,6 +157,7 @@ async fn writes_beyond_the_limit_are_told_to_come_back() {
     let settings = [
         ("storage.location", directory.path().to_str().unwrap()),
         ("server.concurrent_writes_max", "1"),
+        ("journal.commit_timeout", "1h"),
     ];
     let served = TestServer::starting(config(&settings), environment).await;
     served.until_ready().await;
@@ -170,13 +167,9 @@ async fn writes_beyond_the_limit_are_told_to_come_back() {
     let mut slow = Connection::open(served.address).await;
     let whole = request("POST", WRITE, &payload.headers(), &payload.body());
     slow.send(&whole).await;
-    let lagging = "\nicecore_journal_lag_requests 1\n";
-    for _ in 0..500 {
-        if served.get("/metrics", &[]).await.text().contains(lagging) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    served
+        .until_metrics(&["icecore_journal_lag_requests 1"])
+        .await;
     let refused = served.write(&payload).await;
     assert_eq!(refused.status, 503);
     assert!(refused.header("retry-after").is_some());
@@ -204,15 +197,8 @@ async fn idle_uploads_keep_nobody_from_writing() {
             idle.push(connection);
         }
     }
-    let all = "\nicecore_http_requests_in_flight 17\n";
-    for _ in 0..500 {
-        if served.get("/metrics", &[]).await.text().contains(all) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    let metrics = served.get("/metrics", &[]).await;
-    assert!(metrics.text().contains(all), "{}", metrics.text());
+    let all = "icecore_http_requests_in_flight 17";
+    served.until_metrics(&[all]).await;
     let written = served.write(&payload).await;
     assert_eq!(written.status, 204, "{}", written.text());
     idle[0].send(rest).await;
@@ -237,21 +223,12 @@ async fn write_bodies_have_a_common_memory() {
         connection.send(&whole[..whole.len() - 1]).await;
         slow.push(connection);
     }
-    for _ in 0..200 {
-        let metrics = served.get("/metrics", &[]).await;
-        assert!(
-            metrics
-                .text()
-                .contains("\nicecore_write_body_bytes_max 4096\n")
-        );
-        let all_began = metrics
-            .text()
-            .contains("\nicecore_http_requests_in_flight 6\n");
-        if all_began && metrics.text().contains("\nicecore_write_body_bytes 3996\n") {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let all_began = [
+        "icecore_write_body_bytes_max 4096",
+        "icecore_http_requests_in_flight 6",
+        "icecore_write_body_bytes 3996",
+    ];
+    served.until_metrics(&all_began).await;
     let mut answers = Vec::new();
     for connection in slow.iter_mut().rev() {
         connection.send(&[0]).await;
@@ -259,8 +236,7 @@ async fn write_bodies_have_a_common_memory() {
     }
     answers.sort_unstable();
     assert_eq!(answers, [400, 400, 400, 400, 503]);
-    let metrics = served.get("/metrics", &[]).await;
-    assert!(metrics.text().contains("\nicecore_write_body_bytes 0\n"));
+    served.until_metrics(&["icecore_write_body_bytes 0"]).await;
     assert_eq!(served.write(&payload).await.status, 204);
     served.stop().await.unwrap();
 }

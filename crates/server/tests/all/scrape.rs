@@ -3,13 +3,24 @@
 use std::time::Duration;
 
 use crate::scrape_target::LiveTarget;
-use crate::scraper::{Found, Scraper, one_job, until};
+use crate::scraper::{Found, Scraper, one_job};
+use crate::served::until;
 
 const PAGE: &str = "# HELP http_requests_total Requests.\n# TYPE http_requests_total counter\n\
                     http_requests_total{code=\"200\"} 7\nhttp_requests_total{code=\"500\"} 1\n";
 
 fn addresses(targets: &[&LiveTarget]) -> Vec<String> {
     targets.iter().map(|t| t.address.to_string()).collect()
+}
+
+/// Checks that the one series selected has no staleness marker. A value of 0 is no end: on a busy
+/// machine a scrape may be too late.
+async fn never_ended(scraper: &Scraper, selector: &str) {
+    let lines = scraper.served.export(&[("match[]", selector)]).await;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let values = lines[0]["values"].as_array().unwrap();
+    let is_up_or_down = |value: &serde_json::Value| matches!(value.as_f64(), Some(0.0 | 1.0));
+    assert!(values.iter().all(is_up_or_down), "{values:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,8 +79,8 @@ async fn a_target_that_fails_is_down_and_its_series_end() {
     target.set(|behaviour| behaviour.status = 503);
     scraper.until_value("up", "0").await;
     scraper.until_gone("http_requests_total").await;
-    let error = scraper.until_error("503").await;
-    assert_eq!(error, "server returned HTTP status 503 Service Unavailable");
+    let refused = "server returned HTTP status 503 Service Unavailable";
+    assert_eq!(scraper.until_error(refused).await, refused);
     target.set(|behaviour| behaviour.status = 200);
     scraper.until_value("up", "1").await;
     // A page that cannot be read to its end counts for nothing.
@@ -94,11 +105,11 @@ async fn a_target_that_does_not_answer_is_down() {
         error.starts_with(&format!("Get \"http://{}/metrics\": ", slow.address)),
         "{error}"
     );
-    // Nothing listens there: the port was ours and is free again.
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let nobody = listener.local_addr().unwrap().to_string();
-    drop(listener);
-    scraper.reload(&one_job(&[nobody], "")).await;
+    // Nothing listens there, and nothing else can: the port is ours.
+    let silent = tokio::net::TcpSocket::new_v4().unwrap();
+    silent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    scraper.reload(&one_job(&[address], "")).await;
     scraper.until_error("onnection refused").await;
     scraper.served.stop().await.unwrap();
 }
@@ -124,26 +135,17 @@ async fn a_reload_changes_what_has_changed_and_nothing_else() {
         move |found: &&Found| found.label("instance") == address
     };
     let (is_gone, has_come) = (of(&goes), of(&comes));
-    let found = scraper
+    scraper
         .until("up == 1", |found| {
-            !found.iter().any(|f| is_gone(&f)) && found.iter().any(|f| has_come(&f))
+            let is_gone = !found.iter().any(|f| is_gone(&f));
+            is_gone && found.iter().any(|f| has_come(&f)) && found.len() == 2
         })
         .await;
-    assert_eq!(found.len(), 2);
     let gone = format!("http_requests_total{{instance=\"{}\"}}", goes.address);
     scraper.until_gone(&gone).await;
-    // The one that stayed has no end in between: every gap in its values would be one.
-    let stayed = format!("changes(up{{instance=\"{}\"}}[1m])", stays.address);
-    scraper.until_value(&stayed, "0").await;
-    let lines = scraper
-        .served
-        .export(&[("match[]", &format!("up{{instance=\"{}\"}}", stays.address))])
-        .await;
-    let values = lines[0]["values"].as_array().unwrap();
-    assert!(
-        values.iter().all(|value| value.as_f64() == Some(1.0)),
-        "{values:?}"
-    );
+    // The one that stayed is scraped and has no end in between.
+    stays.next_asked().await;
+    never_ended(&scraper, &format!("up{{instance=\"{}\"}}", stays.address)).await;
     scraper.served.stop().await.unwrap();
 }
 
@@ -184,13 +186,7 @@ async fn another_interval_is_no_end() {
     target.next_asked().await;
     target.next_asked().await;
     scraper.until_value("up", "1").await;
-    let lines = scraper.served.export(&[("match[]", "up")]).await;
-    assert_eq!(lines.len(), 1);
-    let values = lines[0]["values"].as_array().unwrap();
-    assert!(
-        values.iter().all(|value| value.as_f64() == Some(1.0)),
-        "{values:?}"
-    );
+    never_ended(&scraper, "up").await;
     scraper.served.stop().await.unwrap();
 }
 
@@ -293,6 +289,6 @@ async fn stopping_writes_no_ends() {
     scraper.served.stop().await.unwrap();
     // Nothing is scraped here, and what was is still there.
     let again = Scraper::start_with("", &[("storage.location", &location)]).await;
-    again.until_value("up", "1").await;
+    again.until("up", |found| found.len() == 1).await;
     again.served.stop().await.unwrap();
 }

@@ -12,7 +12,8 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::scrape_target::LiveTarget;
-use crate::scraper::{Scraper, one_job, until};
+use crate::scraper::{Scraper, one_job};
+use crate::served::until;
 
 async fn job_for(target: &LiveTarget, keys: &str) -> Scraper {
     Scraper::start(&one_job(&[target.address.to_string()], keys)).await

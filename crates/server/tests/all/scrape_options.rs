@@ -6,7 +6,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::scrape_target::{Asked, LiveTarget, OPEN_METRICS};
-use crate::scraper::{Scraper, one_job, until};
+use crate::scraper::{Scraper, one_job};
+use crate::served::until;
 
 /// Starts a target with this page and a job with these keys for it.
 async fn scraping(page: &str, keys: &str) -> (LiveTarget, Scraper) {
@@ -19,7 +20,7 @@ async fn scraping(page: &str, keys: &str) -> (LiveTarget, Scraper) {
 async fn refused(page: &str, keys: &str, error: &str) {
     let (_target, scraper) = scraping(page, keys).await;
     scraper.until_value("up", "0").await;
-    let said = scraper.until_error("exceeded").await;
+    let said = scraper.until_error(error).await;
     assert_eq!(said, error);
     assert!(scraper.query("m").await.is_empty());
     scraper.served.stop().await.unwrap();
@@ -451,7 +452,7 @@ async fn native_histograms_beside_classic_ones() {
     scraper
         .until_gone("{__name__=~\"h_(bucket|count|sum)\"}")
         .await;
-    assert_eq!(native_buckets(&scraper).await, 8);
+    until(|| native_buckets(&scraper), |n| *n == 8, "eight buckets").await;
     let accept = target.next_asked().await;
     let accept = accept.header("accept").unwrap();
     assert!(

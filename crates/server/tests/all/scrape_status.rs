@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::client::Answer;
 use crate::scrape_target::LiveTarget;
-use crate::scraper::{Scraper, one_job, until};
-use crate::served::TestServer;
+use crate::scraper::{Scraper, one_job};
+use crate::served::{TestServer, until};
 
 const PAGE: &str = "# HELP a Help of a.\n# TYPE a counter\na 1\n# TYPE b gauge\nb 2\n";
 
@@ -208,6 +209,10 @@ async fn itself_is_left_alone_when_told_so() {
     served.stop().await.unwrap();
 }
 
+fn line_of<'a>(page: &'a Answer, name: &str) -> Option<&'a str> {
+    page.text().lines().find(|line| line.starts_with(name))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn external_labels_are_federated_and_not_stored() {
     let target = LiveTarget::start("a 1\nb{region=\"own\"} 1\n").await;
@@ -217,13 +222,18 @@ async fn external_labels_are_federated_and_not_stored() {
     let found = scraper.until_value("a", "1").await;
     assert_eq!(found.label("region"), "");
     let both = [("match[]", "{__name__=~\"a|b\"}")];
-    let page = scraper.served.get("/federate", &both).await;
-    let line = |name: &str| {
-        page.text()
-            .lines()
-            .find(|line| line.starts_with(name))
-            .unwrap()
-    };
+    // A scrape that was too late ends both, and the next one brings them back.
+    let page = until(
+        || scraper.served.get("/federate", &both),
+        |page| {
+            ["a{", "b{"]
+                .iter()
+                .all(|name| line_of(page, name).is_some())
+        },
+        "both series",
+    )
+    .await;
+    let line = |name| line_of(&page, name).unwrap();
     assert!(line("a{").contains("region=\"r1\""), "{}", page.text());
     assert!(line("b{").contains("region=\"own\""), "{}", page.text());
     scraper.served.stop().await.unwrap();

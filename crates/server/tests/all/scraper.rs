@@ -1,16 +1,14 @@
 //! A process that scrapes, with a configuration file that a test rewrites.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use icecore_server::{Config, Inputs};
 use icecore_storage::Environment;
 use serde_json::Value;
 
 use crate::client::Answer;
-use crate::served::{TestServer, config_with_file};
+use crate::served::{TestServer, config_with_file, until};
 
 pub(crate) struct Scraper {
     pub(crate) served: TestServer,
@@ -163,22 +161,4 @@ fn found(series: &Value) -> Found {
         labels: labels.iter().map(|(n, v)| (n.clone(), text(v))).collect(),
         value: text(&series["value"][1]),
     }
-}
-
-/// Polls with a deadline that only a process that will never do it exceeds.
-pub(crate) async fn until<T: Debug, F: Future<Output = T>>(
-    mut ask: impl FnMut() -> F,
-    wanted: impl Fn(&T) -> bool,
-    what: &str,
-) -> T {
-    let mut last = None;
-    for _ in 0..3000 {
-        let answer = ask().await;
-        if wanted(&answer) {
-            return answer;
-        }
-        last = Some(answer);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("waited in vain for {what}; the last answer was {last:?}");
 }

@@ -1,8 +1,9 @@
 //! A process under test, on a port of its own.
 
+use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use icecore_server::{Config, Inputs, Process, ServeError};
 use icecore_storage::Environment;
@@ -12,6 +13,32 @@ use crate::client::{Answer, Connection, encoded};
 use crate::payload::Payload;
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
+
+/// Longest wait for anything. Only what never happens takes as long, on a busy machine, too.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Pause between two questions of a poll.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Asks until the answer is as wanted.
+pub(crate) async fn until<T: Debug>(
+    mut ask: impl AsyncFnMut() -> T,
+    wanted: impl Fn(&T) -> bool,
+    what: &str,
+) -> T {
+    let began = Instant::now();
+    loop {
+        let answer = ask().await;
+        if wanted(&answer) {
+            return answer;
+        }
+        assert!(
+            began.elapsed() < DEADLINE,
+            "waited in vain for {what}; the last answer was {answer:?}"
+        );
+        tokio::time::sleep(POLL).await;
+    }
+}
 
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
@@ -93,13 +120,19 @@ impl TestServer {
     }
 
     pub(crate) async fn until_ready(&self) {
-        for _ in 0..1000 {
-            if self.get("/-/ready", &[]).await.status == 200 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("not ready for a long time");
+        let status = || async { self.get("/-/ready", &[]).await.status };
+        until(status, |status| *status == 200, "a server that is ready").await;
+    }
+
+    /// Polls `/metrics` until one answer has all of these lines.
+    pub(crate) async fn until_metrics(&self, lines: &[&str]) {
+        let page = || async { self.get("/metrics", &[]).await.text().to_owned() };
+        let has_all = |page: &String| {
+            lines
+                .iter()
+                .all(|line| page.lines().any(|has| has == *line))
+        };
+        until(page, has_all, &lines.join(" and ")).await;
     }
 
     /// Stops as a signal does and waits for the end.
@@ -115,7 +148,7 @@ impl TestServer {
 
     /// Waits for the end without asking for it.
     pub(crate) async fn ended(self) -> Result<(), ServeError> {
-        let ended = tokio::time::timeout(Duration::from_secs(60), self.process).await;
+        let ended = tokio::time::timeout(DEADLINE, self.process).await;
         ended.expect("the process ends").expect("without a panic")
     }
 

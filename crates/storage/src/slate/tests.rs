@@ -11,7 +11,7 @@ mod start_up;
 mod writers;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use slatedb::object_store::ObjectStore;
@@ -66,13 +66,14 @@ async fn get(engine: &Engine, key: &[u8]) -> Option<Bytes> {
     engine.live_view().get(key).await.unwrap()
 }
 
+/// Longest wait for something that has to happen. Only a test that fails reaches it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Waits for something that a background task is to bring about.
 async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..600 {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    let give_up = Instant::now() + PATIENCE;
+    while !holds().await {
+        assert!(Instant::now() < give_up, "{what}: not within {PATIENCE:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("{what}: not within 30 s");
 }

@@ -14,7 +14,7 @@ use crate::support::*;
 
 /// Writes until the store takes it. Returns how often it was told to come back.
 async fn write_patiently(db: &Database, samples: Vec<(String, i64, f64)>) -> usize {
-    let give_up = Instant::now() + Duration::from_secs(120);
+    let give_up = Instant::now() + PATIENCE;
     let mut refusals = 0;
     loop {
         match try_write(db, samples.clone()).await {
@@ -32,7 +32,15 @@ async fn write_patiently(db: &Database, samples: Vec<(String, i64, f64)>) -> usi
 /// Someone who writes the hour of now all the while.
 struct Live {
     stop: Arc<AtomicBool>,
-    task: tokio::task::JoinHandle<Vec<Duration>>,
+    task: tokio::task::JoinHandle<LiveWrites>,
+}
+
+/// The delays of writes to the current hour, each list ascending.
+#[derive(Default)]
+struct LiveWrites {
+    took: Vec<Duration>,
+    /// How many hours were flushed meanwhile, which no machine is too slow or too quick for.
+    flushed: Vec<u64>,
 }
 
 impl Live {
@@ -40,25 +48,27 @@ impl Live {
         let stop = Arc::new(AtomicBool::new(false));
         let (db, stopped) = (db.clone(), Arc::clone(&stop));
         let task = tokio::spawn(async move {
-            let mut took = Vec::new();
+            let mut writes = LiveWrites::default();
+            let flushed = || db.metrics().flushed_hours.get();
             while !stopped.load(Ordering::Relaxed) {
-                let sample = ("live".to_owned(), now_ms + took.len() as i64, 1.0);
-                let began = Instant::now();
+                let sample = ("live".to_owned(), now_ms + writes.took.len() as i64, 1.0);
+                let (began, flushed_before) = (Instant::now(), flushed());
                 let outcome = try_write(&db, vec![sample]).await;
                 outcome.expect("a live write is never refused");
-                took.push(began.elapsed());
+                writes.took.push(began.elapsed());
+                writes.flushed.push(flushed() - flushed_before);
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            took
+            writes
         });
         Self { stop, task }
     }
 
-    /// How long each of its writes took, the quickest first.
-    async fn stop(self) -> Vec<Duration> {
+    async fn stop(self) -> LiveWrites {
         self.stop.store(true, Ordering::Relaxed);
-        let mut took = self.task.await.expect("no live write failed");
-        took.sort_unstable();
-        took
+        let mut writes = self.task.await.expect("no live write failed");
+        writes.took.sort_unstable();
+        writes.flushed.sort_unstable();
+        writes
     }
 }

@@ -1,7 +1,5 @@
 //! Compaction joins what flushes have merged into the same records: readers see no difference.
 
-use std::time::{Duration, Instant};
-
 use icecore_storage::testing::Hooks;
 use icecore_storage::{Database, SlateMetricValue};
 
@@ -41,12 +39,13 @@ fn late_flushes_read_the_same_after_compaction() {
     }
     let all: Vec<(&str, i64, f64)> = all.iter().map(|(s, t, v)| (s.as_str(), *t, *v)).collect();
     assert_eq!(process.run(read(db, everything())), expected(&all));
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while compacted_bytes(db) == 0 {
-        assert!(Instant::now() < deadline, "nothing was compacted in 30 s");
-        std::thread::sleep(Duration::from_millis(100));
-        assert_eq!(process.run(read(db, everything())), expected(&all));
-    }
+    process.run(async {
+        let compacted = until("something is compacted", || compacted_bytes(db) > 0);
+        let mut compacted = std::pin::pin!(compacted);
+        while futures::poll!(&mut compacted).is_pending() {
+            assert_eq!(read(db, everything()).await, expected(&all));
+        }
+    });
     assert_eq!(process.run(read(db, everything())), expected(&all));
     process.crash();
     let process = world.start();

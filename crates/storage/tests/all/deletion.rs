@@ -51,9 +51,7 @@ fn a_deletion_waits_for_the_job_that_copies_its_buckets() {
             let db = db.clone();
             async move { db.delete_series(always("a")).await }
         });
-        while !db.flush_waits() {
-            tokio::task::yield_now().await;
-        }
+        until("the deletion waits for the job", || db.flush_waits()).await;
         assert!(!waits.is_finished());
         assert_eq!(read(&db, everything()).await, after);
         drop(held);

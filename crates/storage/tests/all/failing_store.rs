@@ -9,12 +9,28 @@ use crate::deltas::{delta, only_series, try_send};
 use crate::process::{Process, World};
 use crate::support::*;
 
+/// Until a write that is not committed is told so. Short, because tests wait for it; a write that
+/// succeeds may take longer on a loaded machine and is sent again then.
 const COMMIT_TIMEOUT: Duration = Duration::from_millis(300);
 
 fn world() -> World {
     let mut world = World::new();
     world.options.journal.commit_timeout = COMMIT_TIMEOUT;
     world
+}
+
+/// From the next start on every write has time to be committed.
+fn be_patient(world: &mut World) {
+    world.options.journal.commit_timeout = PATIENCE;
+}
+
+/// Sends something until it is committed in time.
+fn stored(mut send: impl FnMut() -> Result<WriteOutcome, WriteError<()>>) {
+    let give_up = Instant::now() + PATIENCE;
+    while let Err(cause) = send() {
+        assert!(Instant::now() < give_up, "{cause:?}");
+        told_to_come_back(Err(cause));
+    }
 }
 
 /// Nothing can be written until [`Process::recovers`].
@@ -25,11 +41,9 @@ fn fails(process: &Process) {
 
 fn recovers(process: &Process) {
     process.faults.end_script();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while process.db.gauges().journal_lag > 0 || process.db.unready().is_some() {
-        assert!(Instant::now() < deadline, "{:?}", process.db.unready());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    process.run(until("all is committed", || {
+        process.db.gauges().journal_lag == 0 && process.db.unready().is_none()
+    }));
 }
 
 #[track_caller]
@@ -49,23 +63,21 @@ fn a_write_that_was_not_committed_in_time_is_stored_once() {
     let world = world();
     let process = world.start();
     let db = &process.db;
-    process.run(write(db, &[("a", T0, 1.0)]));
+    stored(|| process.run(try_write(db, one(0, 1.0))));
     assert_eq!(db.unready(), None);
     fails(&process);
-    let began = Instant::now();
     let reason = told_to_come_back(process.run(try_write(db, one(1, 2.0))));
     assert!(
-        began.elapsed() < Duration::from_secs(3),
-        "{:?}",
-        began.elapsed()
+        reason.contains("journal.commit_timeout = 300ms"),
+        "{reason}"
     );
-    assert!(reason.contains("journal.commit_timeout"), "{reason}");
-    std::thread::sleep(Duration::from_millis(1500));
+    process.run(until("the failure lasts", || {
+        db.unready().is_some() && db.store_figures().since_write >= Duration::from_secs(1)
+    }));
     let unready = db.unready().expect("commits fail");
     assert!(unready.contains("injected fault"), "{unready}");
     let figures = db.store_figures();
     assert!(figures.failing && figures.errors[0] > 0, "{figures:?}");
-    assert!(figures.since_write >= Duration::from_secs(1), "{figures:?}");
     // Told to come back at once, and not queued again and again.
     let queued = db.gauges().journal_queued_bytes;
     let reason = told_to_come_back(process.run(try_write(db, one(1, 2.0))));
@@ -75,7 +87,7 @@ fn a_write_that_was_not_committed_in_time_is_stored_once() {
     assert!(!db.store_figures().failing);
     let content = expected(&[("a", T0, 1.0), ("a", T0 + 1, 2.0)]);
     assert_eq!(process.run(read(db, everything())), content);
-    process.run(try_write(db, one(1, 2.0))).expect("sent again");
+    stored(|| process.run(try_write(db, one(1, 2.0))));
     assert_eq!(process.run(read(db, everything())), content);
     process.crash();
     let process = world.start();
@@ -84,13 +96,13 @@ fn a_write_that_was_not_committed_in_time_is_stored_once() {
 
 #[test]
 fn a_delta_that_was_not_committed_in_time_is_added_once() {
-    let world = world();
+    let mut world = world();
     let process = world.start();
     let send = |process: &Process, end: i64| {
         let point = delta("a", T0 + end - 10, T0 + end, 5.0);
         process.run(try_send(&process.db, vec![point]))
     };
-    send(&process, 10).expect("stored");
+    stored(|| send(&process, 10));
     fails(&process);
     told_to_come_back(send(&process, 20));
     recovers(&process);
@@ -102,6 +114,7 @@ fn a_delta_that_was_not_committed_in_time_is_added_once() {
     fails(&process);
     told_to_come_back(send(&process, 30));
     process.crash();
+    be_patient(&mut world);
     let process = world.start();
     assert_eq!(totals(&process), [5.0, 10.0]);
     assert_eq!(send(&process, 30).expect("sent again").duplicates, 0);
@@ -114,13 +127,14 @@ fn a_delta_that_was_not_committed_in_time_is_added_once() {
 /// A resend that holds nothing new is acknowledged only when what it repeats is durable.
 #[test]
 fn a_resend_is_not_acknowledged_before_what_it_repeats() {
-    let world = world();
+    let mut world = world();
     let process = world.start();
     fails(&process);
     let point = || vec![delta("a", T0, T0 + 10, 5.0)];
     told_to_come_back(process.run(try_send(&process.db, point())));
     told_to_come_back(process.run(try_send(&process.db, point())));
     process.crash();
+    be_patient(&mut world);
     let process = world.start();
     let outcome = process.run(try_send(&process.db, point())).expect("stored");
     assert_eq!(outcome.duplicates, 0, "neither was acknowledged");
@@ -136,10 +150,12 @@ fn a_slow_commit_is_not_waited_for_for_ever() {
         ..FaultPlan::quiet(3)
     };
     let process = world.start_quietly(plan);
-    process.run(write(&process.db, &[("a", T0, 1.0)]));
+    stored(|| process.run(try_write(&process.db, one(0, 1.0))));
     process.faults.set_enabled(true);
     told_to_come_back(process.run(try_write(&process.db, one(1, 2.0))));
-    std::thread::sleep(Duration::from_secs(5));
+    process.run(until("a commit does not end", || {
+        process.db.unready().is_some()
+    }));
     let unready = process.db.unready().expect("a commit does not end");
     assert!(unready.contains("does not answer"), "{unready}");
     process.faults.set_enabled(false);

@@ -13,7 +13,7 @@ use icecore_storage::{Database, WriteError};
 
 use crate::process::{Process, World};
 use crate::requests::request;
-use crate::support::{everything, read};
+use crate::support::{everything, read, until};
 use ledger::{Fate, Ledger, Request};
 
 /// Together about 30 s on two busy cores.
@@ -21,6 +21,9 @@ const SEEDS: u64 = 16;
 const RUNS_AT_ONCE: usize = 4;
 const LIVES: u64 = 4;
 const WRITERS: usize = 4;
+
+/// Most puts of a life, or after its drain.
+const PUTS_MAX: u64 = 200;
 
 /// Small numbers out of one seed.
 #[derive(Clone)]
@@ -115,14 +118,11 @@ fn run_seed(seed: u64) {
     assert_eq!(found, ledger.content(), "from buckets alone");
 }
 
-/// Writers until the power goes, by the plan or by the clock; flushes beside them.
+/// Writers until the power goes, by the plan or after some puts; flushes beside them.
 fn live(process: &Process, ledger: &mut Ledger, dice: &mut Dice) {
-    // Now and then long enough for a drain.
-    let ms = match dice.below(8) {
-        0 => 2500,
-        _ => 10 + dice.below(150),
-    };
-    let drains = ms > 2000;
+    // Now and then there is a drain before.
+    let drains = dice.below(8) == 0;
+    let puts = dice.below(PUTS_MAX) as usize;
     let fates = process.run(async {
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
@@ -131,8 +131,14 @@ fn live(process: &Process, ledger: &mut Ledger, dice: &mut Dice) {
             })
             .collect();
         let flusher = tokio::spawn(flush_again_and_again(process.db.clone(), drains));
-        tokio::time::sleep(Duration::from_millis(ms)).await;
-        process.faults.power_off();
+        if drains {
+            let drained = || process.db.metrics().drained_epochs.get() > 0;
+            until("an epoch is drained", || {
+                drained() || process.faults.is_off()
+            })
+            .await;
+        }
+        process.faults.power_off_after(puts);
         let mut fates = Vec::new();
         for writer in writers {
             fates.push(writer.await.expect("a writer ends well"));

@@ -14,7 +14,7 @@ use slatedb::object_store::ObjectStore;
 use slatedb::object_store::memory::InMemory;
 use tokio::runtime::Runtime;
 
-use crate::support::{clock, options};
+use crate::support::{LOOK_EVERY, clock, options};
 
 /// A store and a clock, which outlive processes, and the settings of the next process.
 pub(crate) struct World {
@@ -147,6 +147,22 @@ impl Process {
             .as_ref()
             .expect("the process lives")
             .block_on(work)
+    }
+
+    /// Does something until it ends or the power is off: `None` then, whatever has become of it.
+    pub(crate) fn run_until_off<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let power_goes = async {
+            while !self.faults.is_off() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        self.run(async {
+            tokio::select! {
+                biased;
+                () = power_goes => None,
+                done = work => Some(done),
+            }
+        })
     }
 
     /// Ends the process as SIGKILL would: at once, in the middle of whatever it does.

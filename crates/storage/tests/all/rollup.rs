@@ -20,7 +20,7 @@ use icecore_model::{
     BucketStart, Levels, Matcher, RolledTime, SelectHints, Selection, SeriesSamples, SeriesStream,
 };
 use icecore_records::{Bucket, RecordType, key};
-use icecore_storage::testing::Hooks;
+use icecore_storage::testing::{Hooks, JobHooks};
 use icecore_storage::{Clock, Database, Deletion, DeletionReport};
 
 use crate::process::{Process, World};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use icecore_model::{
     Labels, Matcher, RawLabels, Sample, SampleSink, SelectHints, Selection, SeriesStream,
@@ -13,6 +14,13 @@ use icecore_storage::{Database, Environment, ManualClock, Options, WriteError, W
 pub(crate) const T0: i64 = 1_700_000_000_000 / 3_600_000 * 3_600_000;
 pub(crate) const HOUR: i64 = 3_600_000;
 
+/// Longest wait for something that has to happen. Only a test that fails reaches it, so it is far
+/// beyond what a loaded machine needs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Time between two looks at something that has to happen.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(1);
+
 /// All samples of a selection: series as text, then value bits by time.
 pub(crate) type Content = BTreeMap<String, BTreeMap<i64, u64>>;
 
@@ -23,7 +31,7 @@ pub(crate) fn options(location: &str) -> Options {
     options.store.fsync = false;
     options.store.block_cache_bytes = 8 << 20;
     options.store.meta_cache_bytes = 4 << 20;
-    options.journal.commit_interval = Some(std::time::Duration::ZERO);
+    options.journal.commit_interval = Some(Duration::ZERO);
     // Tests say themselves what is coarsened, and when.
     options.maintenance.enabled = false;
     options
@@ -47,6 +55,32 @@ pub(crate) async fn try_open(options: Options) -> icecore_storage::Result<Databa
         },
     )
     .await
+}
+
+/// Waits until something holds that others bring about.
+#[track_caller]
+pub(crate) fn until(what: &str, holds: impl Fn() -> bool) -> impl Future<Output = ()> {
+    let caller = std::panic::Location::caller();
+    async move {
+        let give_up = Instant::now() + PATIENCE;
+        while !holds() {
+            assert!(
+                Instant::now() < give_up,
+                "{caller}: {what}: not within {PATIENCE:?}"
+            );
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+/// Waits for the end of something that has to end.
+#[track_caller]
+pub(crate) fn ending<T>(what: &str, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let caller = std::panic::Location::caller();
+    async move {
+        let ended = tokio::time::timeout(PATIENCE, work).await;
+        ended.unwrap_or_else(|_| panic!("{caller}: {what}: not within {PATIENCE:?}"))
+    }
 }
 
 /// A local database in a directory that goes away with the guard.

@@ -10,12 +10,12 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use icecore_server::CLOCK_VARIABLE;
 
-use super::{SIGABRT, STOP_PATIENCE};
+use super::SIGABRT;
 use crate::export::select;
 use crate::http::escape;
 use crate::ledger::{Found, LabelSet, Samples, Value};
 use crate::remote_write::{HEADERS, SentSeries, encode};
-use crate::served::{Serve, TestServer, Workplace, check_is_clean};
+use crate::served::{PATIENCE, Serve, TestServer, Workplace, check_is_clean};
 
 const T0: i64 = 1_699_948_800_000;
 const HOUR_MS: i64 = 3_600_000;
@@ -58,7 +58,7 @@ fn dies_at(point: &str, passes: u32) {
     let range = whole && delete(&served, r#"{__name__="cut"}"#, Some((FIRST_MS, LAST_MS)));
     let cleaned = range && post(&served, "/api/v1/admin/tsdb/clean_tombstones");
     assert!(!cleaned, "{point} was never passed {passes} times");
-    let status = served.wait_exit(STOP_PATIENCE);
+    let status = served.wait_exit(PATIENCE);
     assert_eq!(status.signal(), Some(SIGABRT), "{}", served.log());
     check_is_clean(&data, &[]);
 
@@ -94,11 +94,7 @@ fn dies_at(point: &str, passes: u32) {
     assert!(post(&served, "/-/flush"));
     assert_eq!(everything(&served), all, "{point}");
     served.terminate();
-    assert!(
-        served.wait_exit(STOP_PATIENCE).success(),
-        "{}",
-        served.log()
-    );
+    assert!(served.wait_exit(PATIENCE).success(), "{}", served.log());
     check_is_clean(&data, &[]);
 }
 

@@ -22,11 +22,11 @@ use std::time::{Duration, Instant};
 use icecore_server::CLOCK_VARIABLE;
 use serde_json::{Value as Json, json};
 
-use super::{SIGABRT, SIGKILL, STOP_PATIENCE, is_of_maintenance, number_from, say, seed};
+use super::{SIGABRT, SIGKILL, is_of_maintenance, number_from, say, seed};
 use crate::http::{Client, Response};
-use crate::load::{Outcome, Writer, verify};
+use crate::load::{Load, Outcome, Writer, verify};
 use crate::random::Random;
-use crate::served::{Serve, TestServer, Workplace, check_is_clean};
+use crate::served::{PATIENCE, Serve, TestServer, Workplace, check_is_clean};
 use icecore_storage::FAIL_POINTS;
 
 pub(super) const HOUR_MS: i64 = 3_600_000;
@@ -48,14 +48,37 @@ const RUN_PATIENCE: Duration = Duration::from_secs(300);
 /// What the process says when a run has done all that it does itself.
 const WAITS_FOR_SLATEDB: &str = "compacting and collecting garbage";
 
-const TRY_AGAIN: Duration = Duration::from_millis(200);
+const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 #[test]
-fn acknowledged_samples_survive_each_step_of_maintenance() {
+fn acknowledged_samples_survive_each_step_of_coarsening() {
+    survive_each_step(|name| name.starts_with("coarsen."));
+}
+
+#[test]
+fn acknowledged_samples_survive_each_step_of_folding() {
+    survive_each_step(|name| name.starts_with("fold."));
+}
+
+#[test]
+fn acknowledged_samples_survive_each_other_step_of_maintenance() {
+    survive_each_step(|name| {
+        ["coarsen.", "fold."]
+            .iter()
+            .all(|area| !name.starts_with(area))
+    });
+}
+
+fn survive_each_step(is_chosen: impl Fn(&str) -> bool) {
     let cycles = number_from("CRASH_ROUNDS").map_or(1, |rounds| 1 + rounds / 10);
     let mut test = MaintenanceTest::new(seed());
     let points = FAIL_POINTS.iter().filter(|name| is_of_maintenance(name));
-    let points: Vec<&'static str> = points.copied().collect();
+    let mut points: Vec<&'static str> = points.copied().collect();
+    points.retain(|name| is_chosen(name));
+    assert!(!points.is_empty());
+    // So that there is a window with what comes late.
+    points.insert(0, "coarsen.committed");
+    points.dedup();
     for cycle in 0..cycles {
         for name in &points {
             test.settings = test.some_settings(cycle);
@@ -188,14 +211,15 @@ impl MaintenanceTest {
     /// Asks for a run, now and then while samples come in. False when the process died at its
     /// point; else it is killed while the run waits for SlateDB, which takes longest.
     fn run_gets_past(&mut self, served: &mut TestServer) -> bool {
-        let load = self.random.one_in(2);
-        let moment = self.random.within(0..500) as u64;
+        let has_load = self.random.one_in(2);
+        let load = &Load::default();
+        let moment = self.random.within(0..300) as u64;
         let writer = self.writers.first_mut();
         let status = std::thread::scope(|scope| {
-            if load && let Some(writer) = writer {
+            let _stopping = load.stopping();
+            if has_load && let Some(writer) = writer {
                 let mut client = served.client();
-                let until = Instant::now() + Duration::from_millis(300);
-                scope.spawn(move || writer.run(&mut client, until, 300));
+                scope.spawn(move || writer.run(&mut client, load, 300));
             }
             let mut client = patient(served);
             let run = scope.spawn(move || run(&mut client).is_some());
@@ -218,7 +242,7 @@ impl MaintenanceTest {
     fn stop(&mut self, mut served: TestServer) -> Json {
         self.look(&mut served);
         served.terminate();
-        let status = served.wait_exit(STOP_PATIENCE);
+        let status = served.wait_exit(PATIENCE);
         assert!(status.success(), "{status}\n{}", served.log());
         check_is_clean(self.workplace.path("data"), &[])
     }

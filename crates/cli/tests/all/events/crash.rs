@@ -1,23 +1,59 @@
 //! The process is killed again and again while events come in. Every event that was acknowledged is
 //! counted exactly once in all five windows, and is found exactly once by search, SQL and its id.
+//!
+//! ```text
+//! a life: some batches ─► files are sealed, batches come in ─► SIGKILL at the answer to the nth
+//! ```
+//!
+//! `CRASH_ROUNDS=200` makes more lives, and asks for each event by its id; otherwise for those
+//! around the kills, the first, the last, and some of the others.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
 use super::{
-    WINDOWS, counted, flush, get, has_sql, id, now_ms, order, post, register, serve, time_text,
+    WINDOWS, counted, files_in, flush, get, has_sql, id, now_ms, order, post, register, serve,
+    time_text,
 };
+use crate::crash::{number_from, say, seed};
 use crate::http::Client;
-use crate::served::{TestServer, Workplace, check_is_clean};
+use crate::load::Load;
+use crate::random::Random;
+use crate::served::{PATIENCE, TestServer, Workplace, check_is_clean};
 
-const ROUNDS: usize = 4;
+const LIVES: u64 = 4;
 const WRITERS: u64 = 3;
 const BATCH: u64 = 20;
-const LIFE: Duration = Duration::from_millis(2_500);
+
+/// Batches of a life: those that come first, as many at most while files are waited for, and those
+/// around the kill, which comes with the answer to one of them.
+const FIRST_BATCHES: u64 = 20;
+const WAITING_BATCHES: u64 = 40;
+const LAST_BATCHES: u64 = 30;
+
+/// Files that are sealed in a life before its process is killed.
+const FILES: usize = 2;
+
+/// Between two batches while files are waited for, and between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Looks after which a life asks for a flush again, since only what is flushed is sealed.
+const LOOKS_PER_FLUSH: u64 = 10;
+
+/// In one of so many lives flushes come by themselves, every five seconds.
+const LIVES_PER_PATIENT_ONE: u64 = 4;
+
+/// Events to both sides of a kill that are asked for by their ids: all that were under way.
+const NEAR: u64 = WRITERS * BATCH;
+
+/// Of the others, one in so many.
+const STRIDE: u64 = 17;
 
 /// Events go into files, and files into others, while the process is killed.
 const BUSY: &[&str] = &[
@@ -32,33 +68,57 @@ const BUSY: &[&str] = &[
     "64",
 ];
 
+/// The events that were sent, by outcome.
+#[derive(Default)]
+struct Sent {
+    next: AtomicU64,
+    acknowledged: BTreeSet<u64>,
+    /// Events whose request has no answer yet.
+    open: BTreeSet<u64>,
+    /// The number that came next when a process was killed.
+    kills: Vec<u64>,
+}
+
 #[test]
 fn acknowledged_events_are_counted_once_whatever_happens() {
+    let (lives, all_by_id) = match number_from("CRASH_ROUNDS") {
+        Some(rounds) => (LIVES + rounds / 10, true),
+        None => (LIVES, false),
+    };
+    let seed = seed();
+    say(&format!("CRASH_SEED={seed}"));
+    let mut random = Random::new(seed);
     let workplace = Workplace::new();
-    let next = AtomicU64::new(0);
-    let mut acknowledged = BTreeSet::new();
-    let mut open = BTreeSet::new();
+    let mut sent = Sent::default();
     let began_ms = now_ms();
-    for round in 0..ROUNDS {
+    for life in 0..lives {
         let mut served = serve(&workplace, BUSY);
-        if round == 0 {
+        if life == 0 {
             register(&workplace, &served);
         }
         // Whoever has no answer sends again, with the same identities.
-        resend(&served, &mut open, &mut acknowledged, began_ms);
-        let (stored, unknown) = load(&mut served, &next, began_ms);
-        acknowledged.extend(stored);
-        open.extend(unknown);
+        resend(&served, &mut sent, began_ms);
+        let flushes = life % LIVES_PER_PATIENT_ONE != 1;
+        let data = workplace.path("data");
+        let kill_at = 1 + random.bits() % (LAST_BATCHES - 2 * WRITERS);
+        load(&mut served, &mut sent, began_ms, data, flushes, kill_at);
     }
     let served = serve(&workplace, BUSY);
-    resend(&served, &mut open, &mut acknowledged, began_ms);
+    resend(&served, &mut sent, began_ms);
     let mut client = served.client();
-    let found = u64::try_from(acknowledged.len()).expect("a count");
-    assert!(found > 200, "only {found} events in {ROUNDS} rounds");
-    verify(&mut client, &acknowledged, began_ms);
+    let acknowledged = &sent.acknowledged;
+    let least = lives * FIRST_BATCHES * BATCH;
+    assert!(acknowledged.len() as u64 >= least, "{}", acknowledged.len());
+    verify(&mut client, acknowledged, began_ms);
     flush(&mut client);
-    verify(&mut client, &acknowledged, began_ms);
-    verify_each(&mut client, &acknowledged);
+    verify(&mut client, acknowledged, began_ms);
+    let (first, last) = (acknowledged.first(), acknowledged.last());
+    let is_near = |number: &u64| sent.kills.iter().any(|kill| kill.abs_diff(*number) <= NEAR);
+    let is_asked_for = |number: &&u64| {
+        let at_an_end = [first, last].contains(&Some(*number));
+        all_by_id || at_an_end || number.is_multiple_of(STRIDE) || is_near(number)
+    };
+    verify_each(&mut client, acknowledged.iter().filter(is_asked_for));
     drop(served);
     check_is_clean(workplace.path("data"), &[]);
 }
@@ -75,66 +135,146 @@ fn batch(numbers: impl Iterator<Item = u64>, began_ms: i64) -> String {
     json!(events).to_string()
 }
 
-/// Writers send batches until the process is killed. The numbers of events that were acknowledged,
-/// and of those whose outcome is not known.
-fn load(served: &mut TestServer, next: &AtomicU64, began_ms: i64) -> (Vec<u64>, Vec<u64>) {
-    let stopped = AtomicBool::new(false);
+/// Turns of writers: each batch is one, and there are as many as were granted.
+#[derive(Default)]
+struct Turns {
+    taken: AtomicU64,
+    granted: AtomicU64,
+}
+
+impl Turns {
+    fn grant(&self, batches: u64) {
+        self.granted.fetch_add(batches, SeqCst);
+    }
+
+    /// Waits for a turn. False when the load is over.
+    fn take(&self, load: &Load) -> bool {
+        let turn = self.taken.fetch_add(1, SeqCst);
+        while turn >= self.granted.load(SeqCst) && load.goes_on() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        load.goes_on()
+    }
+}
+
+/// The outcomes that one writer has seen in one life.
+#[derive(Default)]
+struct Learnt {
+    stored: Vec<u64>,
+    unknown: Vec<u64>,
+}
+
+/// Sends batches until the process is gone. Each answer is told.
+fn write(
+    client: &mut Client,
+    (load, turns, next): (&Load, &Turns, &AtomicU64),
+    answered: &mpsc::Sender<()>,
+    began_ms: i64,
+) -> Learnt {
+    let mut learnt = Learnt::default();
+    while turns.take(load) {
+        let first = next.fetch_add(BATCH, SeqCst);
+        let numbers = first..first + BATCH;
+        let body = batch(numbers.clone(), began_ms);
+        let headers = [super::JSON];
+        match client.post("/events/publish/batch", &headers, body.as_bytes()) {
+            Ok(response) if response.status == 202 => learnt.stored.extend(numbers),
+            Ok(_) => learnt.unknown.extend(numbers),
+            Err(_) => {
+                learnt.unknown.extend(numbers);
+                break;
+            }
+        }
+        // The load may be over.
+        let _ = answered.send(());
+    }
+    learnt
+}
+
+/// Writers send batches until the process is killed, with the answer to one of the last of them.
+fn load(
+    served: &mut TestServer,
+    sent: &mut Sent,
+    began_ms: i64,
+    data: PathBuf,
+    flushes: bool,
+    kill_at: u64,
+) {
+    let (load, turns) = (Load::default(), Turns::default());
+    let (answered, answers) = mpsc::channel();
     let address = served.address().expect("it listens");
-    thread::scope(|scope| {
+    let next = &sent.next;
+    let all = thread::scope(|scope| {
+        let stopping = load.stopping();
+        let (load, turns) = (&load, &turns);
         let writers: Vec<_> = (0..WRITERS)
             .map(|_| {
-                let stopped = &stopped;
-                scope.spawn(move || {
-                    let mut client = Client::new(address);
-                    let (mut stored, mut unknown) = (Vec::new(), Vec::new());
-                    while !stopped.load(Ordering::Relaxed) {
-                        let first = next.fetch_add(BATCH, Ordering::Relaxed);
-                        let numbers = first..first + BATCH;
-                        let body = batch(numbers.clone(), began_ms);
-                        let headers = [super::JSON];
-                        match client.post("/events/publish/batch", &headers, body.as_bytes()) {
-                            Ok(response) if response.status == 202 => stored.extend(numbers),
-                            _ => unknown.extend(numbers),
-                        }
-                    }
-                    (stored, unknown)
-                })
+                let answered = answered.clone();
+                let mut client = Client::new(address);
+                scope.spawn(move || write(&mut client, (load, turns, next), &answered, began_ms))
             })
             .collect();
-        thread::sleep(LIFE);
+        let wait_for = |count: u64| {
+            for _ in 0..count {
+                answers.recv_timeout(PATIENCE).expect("an answer");
+            }
+        };
+        turns.grant(FIRST_BATCHES);
+        wait_for(FIRST_BATCHES);
+        let batches = wait_for_files(served, turns, data, flushes);
+        wait_for(batches);
+        turns.grant(LAST_BATCHES);
+        wait_for(kill_at);
         served.kill();
-        stopped.store(true, Ordering::Relaxed);
-        let mut all = (Vec::new(), Vec::new());
-        for writer in writers {
-            let (stored, unknown) = writer.join().expect("a writer does not panic");
-            all.0.extend(stored);
-            all.1.extend(unknown);
+        drop(stopping);
+        let ended = writers.into_iter().map(|writer| writer.join());
+        let ended = ended.map(|learnt| learnt.expect("a writer does not panic"));
+        ended.collect::<Vec<Learnt>>()
+    });
+    for Learnt { stored, unknown } in all {
+        sent.acknowledged.extend(stored);
+        sent.open.extend(unknown);
+    }
+    sent.kills.push(sent.next.load(SeqCst));
+}
+
+/// Waits until some files were sealed, while batches come in. How many were granted.
+fn wait_for_files(served: &TestServer, turns: &Turns, data: PathBuf, flushes: bool) -> u64 {
+    let mut client = served.client();
+    let mut seen: BTreeSet<PathBuf> = files_in(&data).into_iter().collect();
+    let enough = seen.len() + FILES;
+    let deadline = Instant::now() + PATIENCE;
+    let mut granted = 0;
+    for look in 0.. {
+        // Those that were merged are gone.
+        seen.extend(files_in(&data));
+        if seen.len() >= enough {
+            break;
         }
-        all
-    })
+        assert!(Instant::now() < deadline, "no files:\n{}", served.log());
+        if granted < WAITING_BATCHES {
+            turns.grant(1);
+            granted += 1;
+        }
+        if flushes && look % LOOKS_PER_FLUSH == 0 {
+            flush(&mut client);
+        }
+        thread::sleep(PAUSE);
+    }
+    granted
 }
 
 /// Sends what has no answer yet until it has one.
-fn resend(
-    served: &TestServer,
-    open: &mut BTreeSet<u64>,
-    acknowledged: &mut BTreeSet<u64>,
-    began_ms: i64,
-) {
-    let numbers: Vec<u64> = std::mem::take(open).into_iter().collect();
+fn resend(served: &TestServer, sent: &mut Sent, began_ms: i64) {
+    let numbers: Vec<u64> = std::mem::take(&mut sent.open).into_iter().collect();
     let mut client = served.client();
     for numbers in numbers.chunks(100) {
         let body = batch(numbers.iter().copied(), began_ms);
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
+        served.wait_until("not taken", || {
             let response = client.post("/events/publish/batch", &[super::JSON], body.as_bytes());
-            if response.expect("an answer").status == 202 {
-                break;
-            }
-            assert!(Instant::now() < deadline, "not taken for a long time");
-            thread::sleep(Duration::from_millis(100));
-        }
-        acknowledged.extend(numbers);
+            response.expect("an answer").status == 202
+        });
+        sent.acknowledged.extend(numbers);
     }
 }
 
@@ -271,9 +411,9 @@ fn check_gauge(
     assert!(seen > 0, "{window} has no value");
 }
 
-/// Each event by its id.
-fn verify_each(client: &mut Client, acknowledged: &BTreeSet<u64>) {
-    for number in acknowledged {
+/// Each of these events by its id.
+fn verify_each<'a>(client: &mut Client, numbers: impl Iterator<Item = &'a u64>) {
+    for number in numbers {
         let one = get(client, &format!("/api/events/shop/{}", id(*number)), 200);
         assert_eq!(one["event_id"], id(*number));
         assert_eq!(one["attributes"]["stock"]["level"], *number);

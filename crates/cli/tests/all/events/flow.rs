@@ -7,7 +7,7 @@ use super::{
     serve, time_text,
 };
 use crate::http::{Client, escape};
-use crate::served::{Workplace, check_is_clean};
+use crate::served::{PATIENCE, Workplace, check_is_clean};
 
 const EVENTS: u64 = 20;
 const HOUR_MS: i64 = 3_600_000;
@@ -44,7 +44,7 @@ fn an_event_is_found_wherever_it_is_looked_for() {
     assert!(events(&served, &["flush"]).starts_with("generation "));
     // And after an ordinary end.
     served.terminate();
-    served.wait_exit(crate::served::START_PATIENCE);
+    served.wait_exit(PATIENCE);
     check_is_clean(workplace.path("data"), &[]);
     let served = serve(&workplace, &[]);
     check_everywhere(&mut served.client(), at_ms);

@@ -1,19 +1,14 @@
 //! Programs that are not ours: OpenTelemetry's logs in, DuckDB on the files.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{check_sql, counted, now_ms, order, path_text, post, register, serve};
+use super::{check_sql, counted, files_in, flush, now_ms, order, path_text, post, register, serve};
 use crate::otlp::python_has;
 use crate::served::{Workplace, free_address};
 
 const LOGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/events/otlp_logs.py");
-
-/// How long it may take until events are in a file.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn check_logs(protocol: &str) {
     if !python_has(&format!(
@@ -91,12 +86,12 @@ fn duckdb_reads_the_files() {
         &json!(batch),
         202,
     );
-    let deadline = Instant::now() + PATIENCE;
-    while files_in(&workplace.path("data")).is_empty() {
-        assert!(Instant::now() < deadline, "no file after {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let files = files_in(&workplace.path("data"));
+    flush(&mut served.client());
+    let mut files = Vec::new();
+    served.wait_until("no file", || {
+        files = files_in(&workplace.path("data"));
+        !files.is_empty()
+    });
     let script = "import duckdb, sys\n\
         query = 'SELECT count(*), count(DISTINCT event_id), sum(\"attr.order.items\"), min(service_id), min(event_type) FROM read_parquet(?)'\n\
         print(duckdb.execute(query, [sys.argv[1:]]).fetchone())";
@@ -110,25 +105,4 @@ fn duckdb_reads_the_files() {
     let items: u64 = (0..50).map(|number| number % 7).sum();
     let expected = format!("(50, 50, {items}, 'shop', 'order.placed')\n");
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
-}
-
-/// The Parquet files below a directory.
-fn files_in(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut rest = vec![directory.to_path_buf()];
-    while let Some(directory) = rest.pop() {
-        for entry in std::fs::read_dir(&directory)
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let path = entry.path();
-            if path.is_dir() {
-                rest.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "parquet") {
-                found.push(path);
-            }
-        }
-    }
-    found
 }

@@ -8,16 +8,16 @@
 //! a version that cannot read it any more needs another one.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use icecore_server::CLOCK_VARIABLE;
 use serde_json::{Value as Json, json};
 
 use super::{
-    DOCUMENTS, WINDOWS, counted, events, flush, get, id, order, path_text, post, time_text,
+    DOCUMENTS, WINDOWS, counted, events, files_in, flush, get, id, order, path_text, post,
+    time_text,
 };
 use crate::http::{Client, escape};
-use crate::served::{START_PATIENCE, Serve, TestServer, Workplace, check_is_clean};
+use crate::served::{PATIENCE, Serve, TestServer, Workplace, check_is_clean};
 
 /// The time of the first process, and of the events.
 const NOW_MS: i64 = 1_794_218_400_000;
@@ -111,13 +111,9 @@ fn write_database() {
         (&json!(2), &json!(1))
     );
     flush(client);
-    let deadline = Instant::now() + START_PATIENCE;
-    while !has_file(&workplace.path("data")) {
-        assert!(Instant::now() < deadline, "no file of events");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    served.wait_until("no file of events", || has_file(&workplace.path("data")));
     served.terminate();
-    served.wait_exit(START_PATIENCE);
+    served.wait_exit(PATIENCE);
     let served = &mut serve(&workplace, 10, &[]);
     let client = &mut served.client();
     let stored = post(client, batch, &orders(SEALED..SEALED + JOURNALLED), 202);
@@ -130,9 +126,7 @@ fn write_database() {
 }
 
 fn has_file(directory: &Path) -> bool {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut paths = entries.map(|entry| entry.path());
-    paths.any(|path| path.extension().is_some_and(|e| e == "parquet") || has_file(&path))
+    !files_in(directory).is_empty()
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -231,7 +225,7 @@ fn a_database_of_events_answers_and_is_gone_on_with() {
     assert_eq!(run.expect("an answer").status, 200);
     check(client, "maintained");
     served.terminate();
-    served.wait_exit(START_PATIENCE);
+    served.wait_exit(PATIENCE);
     check_is_clean(workplace.path("data"), &[]);
     let served = &mut serve(&workplace, 30, &[]);
     let client = &mut served.client();

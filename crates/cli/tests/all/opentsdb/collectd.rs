@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use super::{get, serve};
 use crate::http::Client;
@@ -10,8 +9,13 @@ use crate::served::Workplace;
 
 const COLLECTD: &str = "/usr/sbin/collectd";
 
-/// It reads once a second.
-const COLLECTED: Duration = Duration::from_millis(2500);
+/// Metrics of each of the plugins.
+const EXPECTED: [&str; 4] = [
+    "load.load.shortterm",
+    "load.load.midterm",
+    "memory.free.memory",
+    "uptime.uptime",
+];
 
 #[test]
 fn what_collectd_writes_can_be_queried() {
@@ -62,7 +66,15 @@ LoadPlugin write_tsdb
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(COLLECTED);
+    // It reads once a second, and sends when it has enough lines.
+    let mut client = Client::new(address);
+    let mut metrics = Vec::new();
+    served.wait_until("metrics", || {
+        let found = get(&mut client, "/api/suggest?type=metrics&q=&max=100");
+        metrics = serde_json::from_value::<Vec<String>>(found).unwrap();
+        let is_there = |expected: &&str| metrics.iter().any(|metric| metric == expected);
+        EXPECTED.iter().all(is_there)
+    });
     // Lines that it holds back are sent at its end.
     let id = collectd.id().to_string();
     let told = Command::new("sh")
@@ -70,22 +82,7 @@ LoadPlugin write_tsdb
         .status();
     assert!(told.unwrap().success());
     collectd.wait().unwrap();
-    let log = std::fs::read_to_string(workplace.path("collectd.log")).unwrap_or_default();
 
-    let mut client = Client::new(address);
-    let metrics = get(&mut client, "/api/suggest?type=metrics&q=&max=100");
-    let metrics: Vec<String> = serde_json::from_value(metrics).unwrap();
-    for expected in [
-        "load.load.shortterm",
-        "load.load.midterm",
-        "memory.free.memory",
-        "uptime.uptime",
-    ] {
-        assert!(
-            metrics.iter().any(|m| m == expected),
-            "{expected} is not in {metrics:?}\n{log}"
-        );
-    }
     for metric in &metrics {
         let path = format!("/api/query?start=10m-ago&m=none:{metric}%7Bfqdn=web01%7D");
         let found = get(&mut client, &path);

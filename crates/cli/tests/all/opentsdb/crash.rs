@@ -15,7 +15,6 @@ mod points;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, Instant};
 
 use self::edits::Editor;
 use self::names::{Assigner, Names};
@@ -23,26 +22,53 @@ use self::points::{PointSender, Protocol};
 use super::{META, serve};
 use crate::crash::{number_from, say, seed};
 use crate::http::Client;
+use crate::load::Load;
 use crate::random::Random;
-use crate::served::{TestServer, Workplace, check_is_clean};
+use crate::served::{PATIENCE, TestServer, Workplace, check_is_clean};
 
-const STOP_PATIENCE: Duration = Duration::from_secs(30);
+/// Requests with points that a life acknowledges at most before it is killed; of the others a few
+/// are enough.
+const REQUESTS_MAX: i64 = 120;
+const OTHER_REQUESTS: u64 = 6;
 
 /// What all clients of a life look at.
 struct Life {
     address: SocketAddr,
-    until: Instant,
+    points: Load,
+    names: Load,
+    edits: Load,
     /// Set before the process is killed: what looks like an orderly end afterwards is none.
     is_ending: AtomicBool,
 }
 
 impl Life {
     fn goes_on(&self) -> bool {
-        Instant::now() < self.until && !self.is_ending.load(SeqCst)
+        !self.is_ending.load(SeqCst)
+    }
+
+    /// Returns `true` once so many requests with points were acknowledged, or all points were sent.
+    fn has_points(&self, requests: u64, senders: usize) -> bool {
+        self.points.acknowledged() >= requests || self.points.ended() == senders
+    }
+
+    fn has_others(&self) -> bool {
+        let others = [&self.names, &self.edits];
+        others
+            .iter()
+            .all(|load| load.acknowledged() >= OTHER_REQUESTS)
     }
 
     fn client(&self) -> Client {
         Client::new(self.address)
+    }
+}
+
+/// Ends a life when it is dropped, also by a panic, which would wait for its clients otherwise.
+struct Ending<'a>(&'a Life);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.is_ending.store(true, SeqCst);
     }
 }
 
@@ -92,7 +118,7 @@ fn what_was_acknowledged_survives_kills() {
     let mut served = start(&workplace, &mut random);
     clients.verify(served.opentsdb_address());
     served.terminate();
-    let status = served.wait_exit(STOP_PATIENCE);
+    let status = served.wait_exit(PATIENCE);
     assert!(status.success(), "{status}\n{}", served.log());
     let served = start(&workplace, &mut random);
     clients.verify(served.opentsdb_address());
@@ -134,14 +160,18 @@ impl Clients {
 
     /// All at once until the process is killed.
     fn load(&mut self, served: &mut TestServer, random: &mut Random) {
-        let length = Duration::from_millis(random.within(150..1500) as u64);
+        let requests = random.within(2..REQUESTS_MAX) as u64;
         let life = &Life {
             address: served.opentsdb_address(),
-            until: Instant::now() + length + Duration::from_secs(5),
+            points: Load::default(),
+            names: Load::default(),
+            edits: Load::default(),
             is_ending: AtomicBool::new(false),
         };
         let flushes = random.one_in(2);
+        let senders = self.points.len();
         std::thread::scope(|scope| {
+            let _ending = Ending(life);
             for sender in &mut self.points {
                 scope.spawn(|| sender.run(life));
             }
@@ -150,7 +180,7 @@ impl Clients {
             }
             let editor = &mut self.editor;
             scope.spawn(|| editor.run(life));
-            std::thread::sleep(length / 2);
+            served.wait_until("points", || life.has_points(requests / 2, senders));
             if flushes {
                 let flushed = served.client().post("/-/flush", &[], b"");
                 assert!(
@@ -159,7 +189,8 @@ impl Clients {
                     served.log()
                 );
             }
-            std::thread::sleep(length / 2);
+            served.wait_until("more points", || life.has_points(requests, senders));
+            served.wait_until("names and edits", || life.has_others());
             life.is_ending.store(true, SeqCst);
             served.kill();
         });

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{OtlpClient, Sent};
 use crate::http::{Client, escape};
+use crate::load::Load;
 use crate::served::TestServer;
 
 const PROTOBUF: &[(&str, &str)] = &[("Content-Type", "application/x-protobuf")];
@@ -39,10 +40,13 @@ impl DeltaSender {
     }
 
     /// Sends until it is told to stop. While nobody answers it sends the same again.
-    pub(super) fn run(&mut self, client: &mut impl OtlpClient, go_on: &dyn Fn() -> bool) {
-        while go_on() {
+    pub(super) fn run(&mut self, client: &mut impl OtlpClient, load: &Load) {
+        while load.goes_on() {
             match self.send_next(client) {
-                Sent::Acknowledged => std::thread::sleep(Duration::from_millis(2)),
+                Sent::Acknowledged => {
+                    load.note_acknowledged();
+                    std::thread::sleep(Duration::from_millis(2));
+                }
                 Sent::Refused | Sent::Unanswered => std::thread::sleep(PAUSE),
             }
         }

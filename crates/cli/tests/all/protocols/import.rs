@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::export;
 use crate::http::Client;
 use crate::ledger::Value;
+use crate::load::Load;
 
 const SERIES: usize = 5;
 const SAMPLES_PER_LINE: i64 = 20;
@@ -24,8 +25,8 @@ pub(super) struct Importer {
 }
 
 impl Importer {
-    pub(super) fn run(&mut self, client: &mut Client, go_on: &dyn Fn() -> bool) {
-        while go_on() {
+    pub(super) fn run(&mut self, client: &mut Client, load: &Load) {
+        while load.goes_on() {
             let first_ms = FIRST_MS + self.requests * SAMPLES_PER_LINE * 1000;
             self.requests += 1;
             let mut samples = BTreeMap::new();
@@ -46,6 +47,7 @@ impl Importer {
                 Ok(answer) if answer.is_success() => {
                     self.acknowledged.extend(samples);
                     self.acknowledged_lines += SERIES as u64;
+                    load.note_acknowledged();
                 }
                 Ok(answer) => {
                     let may_come_again = answer.status >= 500 || answer.status == 429;

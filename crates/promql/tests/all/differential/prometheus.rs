@@ -70,60 +70,83 @@ impl Binary {
     }
 }
 
-/// A process that is killed on drop.
+/// A running Prometheus.
 pub(crate) struct Prometheus {
-    child: Child,
     pub(crate) api: Api,
+    _process: Process,
     _directory: tempfile::TempDir,
 }
+
+/// A process that is killed on drop.
+struct Process(Child);
+
+/// Ports that are tried.
+const STARTS: usize = 10;
 
 impl Prometheus {
     pub(crate) fn start(binary: &Binary, delayed_names: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = directory.path().join("prometheus.yml");
         std::fs::write(&config, "global: {}\n").unwrap();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        drop(listener);
-        let mut command = Command::new(&binary.path);
-        command
-            .arg(format!("--config.file={}", config.display()))
-            .arg(format!(
-                "--storage.tsdb.path={}",
-                directory.path().join("data").display()
-            ))
-            .arg(format!("--web.listen-address={address}"))
-            .args(["--web.enable-remote-write-receiver", "--log.level=error"])
-            .stdin(Stdio::null());
-        if binary.is_current() {
-            command.arg(format!("--enable-feature={FEATURES}"));
+        // Another process may take the port first; then this one ends, and the next gets another.
+        for _ in 0..STARTS {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let address = listener.local_addr().unwrap();
+            drop(listener);
+            let mut command = Command::new(&binary.path);
+            command
+                .arg(format!("--config.file={}", config.display()))
+                .arg(format!(
+                    "--storage.tsdb.path={}",
+                    directory.path().join("data").display()
+                ))
+                .arg(format!("--web.listen-address={address}"))
+                .args(["--web.enable-remote-write-receiver", "--log.level=error"])
+                .stdin(Stdio::null());
+            if binary.is_current() {
+                command.arg(format!("--enable-feature={FEATURES}"));
+            }
+            if delayed_names {
+                command.arg("--enable-feature=promql-delayed-name-removal");
+            }
+            let api = Api { address };
+            let mut process = Process(command.spawn().unwrap());
+            if process.serves(api) {
+                return Self {
+                    api,
+                    _process: process,
+                    _directory: directory,
+                };
+            }
         }
-        if delayed_names {
-            command.arg("--enable-feature=promql-delayed-name-removal");
-        }
-        let child = command.spawn().unwrap();
-        let started = Self {
-            child,
-            api: Api { address },
-            _directory: directory,
-        };
-        let deadline = Instant::now() + PATIENCE;
-        while !started.api.is_ready() {
-            assert!(
-                Instant::now() < deadline,
-                "Prometheus is not ready after {PATIENCE:?}"
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        started
+        panic!("Prometheus ended {STARTS} times");
     }
 }
 
-impl Drop for Prometheus {
+impl Process {
+    /// Waits until the process is ready; returns `false` if it ends instead.
+    fn serves(&mut self, api: Api) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            let is_ready = api.is_ready();
+            // Asked last: whatever has answered, this process had the port.
+            if self.0.try_wait().unwrap().is_some() {
+                return false;
+            }
+            if is_ready {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("Prometheus is not ready after {PATIENCE:?}");
+    }
+}
+
+impl Drop for Process {
     fn drop(&mut self) {
         // It may have exited already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

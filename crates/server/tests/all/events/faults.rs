@@ -34,7 +34,7 @@ const POOL: u64 = 36;
 const NOW_MS: i64 = 1_794_222_000_000;
 
 /// How long something that was under way may go on when the power is off.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_millis(50);
 
 const DOCUMENTS: &str = r#"
 apiVersion: obsinity/v1
@@ -187,7 +187,7 @@ impl Process {
     ) -> Option<Result<T, Problem>> {
         let power_gone = async {
             while !self.faults.is_off() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
             tokio::time::sleep(PATIENCE).await;
         };

@@ -1,7 +1,7 @@
 //! Forgetting series while others use the head.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use icecore_model::{Sample, SampleSink, push_raw_label};
@@ -116,14 +116,17 @@ fn series_are_forgotten_although_requests_are_always_under_way() {
     write(&head, 0..20_000, false, 10);
     flush(&head);
     let done = Arc::new(AtomicBool::new(false));
+    let requests = Arc::new(AtomicUsize::new(0));
     let busy = (0..4).map(|thread| {
         let (head, done) = (Arc::clone(&head), Arc::clone(&done));
+        let requests = Arc::clone(&requests);
         std::thread::spawn(move || {
             let mut longest = Duration::ZERO;
             while !done.load(Ordering::Relaxed) {
                 let began = Instant::now();
                 let references = head.hold_references();
                 longest = longest.max(began.elapsed());
+                requests.fetch_add(1, Ordering::Relaxed);
                 // Of four that overlap there is always one.
                 std::thread::sleep(Duration::from_millis(2 + thread));
                 drop(references);
@@ -132,13 +135,15 @@ fn series_are_forgotten_although_requests_are_always_under_way() {
         })
     });
     let busy: Vec<_> = busy.collect();
-    std::thread::sleep(Duration::from_millis(50));
+    while requests.load(Ordering::Relaxed) < 40 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let idle = head.idle_series(20);
     let began = Instant::now();
     let mut forgotten = Vec::new();
     for some in idle.chunks(4096) {
         let gone = loop {
-            assert!(began.elapsed() < Duration::from_secs(30), "never let in");
+            assert!(began.elapsed() < Duration::from_secs(120), "never let in");
             if let Some(gone) = head.forget(some, 20, Duration::from_millis(100)) {
                 break gone;
             }

@@ -1,4 +1,4 @@
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use icecore_model::{BucketSize, BucketStart};
 use proptest::prelude::*;
@@ -230,14 +230,27 @@ fn looking_at_everything(situation: &PlanInput<'_>) -> Vec<CoarsenPlan> {
     all
 }
 
+/// Calls a function until one call was quick enough, and returns the result of that call. Other
+/// work on the machine slows some of 20 calls down, not all.
+fn quickly<T>(at_most: Duration, work: impl Fn() -> T) -> T {
+    let mut fastest = Duration::MAX;
+    for _ in 0..20 {
+        let started = Instant::now();
+        let done = work();
+        fastest = fastest.min(started.elapsed());
+        if fastest < at_most {
+            return done;
+        }
+    }
+    panic!("the fastest of 20 took {fastest:?}");
+}
+
 /// Ten years of hours, all of them waiting: what an import leaves. Looking at every bucket for
 /// every window takes a thousand times as long.
 #[test]
 fn ten_years_of_hours_are_planned_in_no_time() {
     let world = World::at(87_700.0, hours(0..87_600));
-    let started = Instant::now();
-    let pieces = waiting(&world.situation());
-    let took = started.elapsed();
+    let pieces = quickly(Duration::from_millis(500), || waiting(&world.situation()));
     // Half a year ago ends what becomes 256 h, a month ago what becomes 64 h.
     let of_size = |hours: u32| {
         let size = bucket(hours, 0).size;
@@ -248,15 +261,17 @@ fn ten_years_of_hours_are_planned_in_no_time() {
     };
     let sizes = [256, 64, 16, 4].map(of_size);
     assert_eq!(sizes, [325, 59, 39, 0]);
-    assert!(took.as_millis() < 500, "{took:?}");
     // The same when all of it is done and some hours were written again.
     let mut world = World::at(87_700.0, hours(87_584..87_600));
     world.buckets.extend((0..5474).map(|n| bucket(16, n * 16)));
-    let started = Instant::now();
-    assert_eq!(waiting(&world.situation()).len(), 325 + 59 + 1);
-    assert!(list::overlaps(&world.buckets).is_empty());
-    let took = started.elapsed();
-    assert!(took.as_millis() < 100, "{took:?}");
+    let (pieces, overlaps) = quickly(Duration::from_millis(100), || {
+        (
+            waiting(&world.situation()).len(),
+            list::overlaps(&world.buckets),
+        )
+    });
+    assert_eq!(pieces, 325 + 59 + 1);
+    assert!(overlaps.is_empty());
 }
 
 #[test]

@@ -115,7 +115,7 @@ async fn the_journal_is_not_compacted_and_stalls_nothing() {
             .put_bytes(key, Bytes::from_static(b"b"))
             .await
             .unwrap();
-        tokio::time::timeout(Duration::from_secs(20), engine.flush_memtable())
+        tokio::time::timeout(PATIENCE, engine.flush_memtable())
             .await
             .expect("a flush that waits for compaction gets its turn")
             .unwrap();

@@ -92,7 +92,11 @@ async fn a_reader_writes_nothing_and_fences_nobody() {
     let before = listing(directory.path());
     let reader = open_reader(&options, None).await.unwrap();
     check_view(&reader.view()).await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    // A reader that follows its writer looks for a newer state now and then.
+    for _ in 0..3 {
+        reader.step().await;
+        check_view(&reader.view()).await;
+    }
     reader.close().await.unwrap();
     assert_eq!(listing(directory.path()), before);
     assert_eq!(engine.closed_reason(), None);

@@ -1,7 +1,5 @@
 //! Opening, reopening and taking over.
 
-use std::time::Duration;
-
 use slatedb::{CloseReason, ErrorKind};
 
 use super::*;
@@ -81,7 +79,7 @@ async fn an_idle_writer_notices_that_it_is_fenced() {
     let (options, store) = in_memory();
     let first = open(&options, &store).await;
     let second = open(&options, &store).await;
-    let noticed = tokio::time::timeout(Duration::from_secs(10), first.closed()).await;
+    let noticed = tokio::time::timeout(PATIENCE, first.closed()).await;
     assert_eq!(noticed.unwrap(), Closed::Fenced);
     second.close().await.unwrap();
 }

@@ -172,7 +172,7 @@ fn years_of_minutes(years: i64) {
     let quiet = process.run(async {
         let live = Live::start(&db, NOW);
         tokio::time::sleep(Duration::from_secs(5)).await;
-        live.stop().await
+        live.stop().await.took
     });
     let usage = Usage::now();
     let (refusals, live) = process.run(async {
@@ -183,7 +183,7 @@ fn years_of_minutes(years: i64) {
             let samples = times.iter().map(|t| (*t, value_at(*t))).collect();
             refusals += write_series(&db, "a", samples).await;
         }
-        (refusals, live.stop().await)
+        (refusals, live.stop().await.took)
     });
     usage.report("import");
     eprintln!("{refusals} refusals");

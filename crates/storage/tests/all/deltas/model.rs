@@ -151,10 +151,8 @@ fn run(steps: &[Step]) {
             Step::SendAndCrash(next, puts) => {
                 let points = oracle.enter(next);
                 process.faults.power_off_after(*puts);
-                let patience = Duration::from_millis(500);
-                let sent = try_send(&process.db, points.clone());
                 // Whether it arrived is not known to the sender, so it sends it again.
-                let _ = process.run(async { tokio::time::timeout(patience, sent).await });
+                let _ = process.run_until_off(try_send(&process.db, points.clone()));
                 process.crash();
                 let process = world.start();
                 assert_eq!(send(&process, &points).rejected, [], "step {number}");
@@ -166,9 +164,7 @@ fn run(steps: &[Step]) {
             }
             Step::FlushAndCrash(puts) => {
                 process.faults.power_off_after(*puts);
-                let patience = Duration::from_millis(500);
-                let flushed = process.db.flush_buckets();
-                let _ = process.run(async { tokio::time::timeout(patience, flushed).await });
+                let _ = process.run_until_off(process.db.flush_buckets());
                 process.crash();
                 world.start()
             }

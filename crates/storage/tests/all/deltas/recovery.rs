@@ -127,8 +127,8 @@ fn a_flush_can_be_cut_anywhere() {
         world.options.head.flush_batch_records = 1;
         let process = world.start();
         process.faults.power_off_after(cuts);
-        let flushed = process.run(process.db.flush());
-        let whole = flushed.is_ok() && !process.faults.is_off();
+        let flushed = process.run_until_off(process.db.flush());
+        let whole = flushed.is_some_and(|flushed| flushed.is_ok()) && !process.faults.is_off();
         process.crash();
         let process = world.start();
         let again = send(&process, &points(T0 + 30));

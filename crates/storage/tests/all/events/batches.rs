@@ -7,6 +7,7 @@ use icecore_storage::testing::{Fault, FaultPlan, Hooks, Operation};
 
 use super::*;
 use crate::process::World;
+use crate::support::until;
 
 fn change(key: &[u8], value: Option<&str>) -> CatalogChange {
     CatalogChange {
@@ -90,10 +91,7 @@ fn a_batch_is_there_as_a_whole_or_not_at_all() {
         let process = world.start();
         let seq = append(&process, &["block"])[0];
         process.faults.power_off_after(puts);
-        let soon = std::time::Duration::from_millis(500);
-        let writing = store(&process);
-        let writing = writing.write(full_batch(1, seq));
-        let _ = process.run(async { tokio::time::timeout(soon, writing).await });
+        let _ = process.run_until_off(store(&process).write(full_batch(1, seq)));
         process.crash();
         let process = world.start();
         let now = snapshot(&process);
@@ -232,9 +230,17 @@ fn a_batch_waits_for_its_blocks() {
         ..EventBatch::default()
     };
     let mut writing = store.write(batch);
-    let soon = std::time::Duration::from_millis(200);
-    let early = process.run(async { tokio::time::timeout(soon, &mut writing).await });
-    assert!(early.is_err());
+    let refused = faults.counts().not_applied;
+    process.run(async {
+        // The block was tried again, and then once more.
+        let tried = until("the block is not stored", || {
+            faults.counts().not_applied >= refused + 2
+        });
+        tokio::select! {
+            _ = &mut writing => panic!("it does not wait"),
+            () = tried => {}
+        }
+    });
     assert_eq!(
         snapshot(&process).mark(),
         FlushMark::default(),

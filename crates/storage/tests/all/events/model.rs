@@ -13,14 +13,15 @@ use icecore_storage::testing::{FaultPlan, Hooks};
 use super::*;
 use crate::faults::Dice;
 use crate::process::World;
+use crate::support::LOOK_EVERY;
 
 const SEEDS: u64 = 6;
 const LIVES: u64 = 5;
 const STEPS: u64 = 25;
 const METRIC: u32 = 7;
 
-/// How long something that was under way may go on when the power is off.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// Time for what is under way to come to its end when the power is off.
+const LAST_BREATH: Duration = Duration::from_millis(20);
 
 #[test]
 fn every_block_counts_once() {
@@ -261,9 +262,9 @@ fn mark_or_none(generation: u64, seq: u64) -> FlushMark {
 fn in_time<T, E>(process: &Process, work: impl Future<Output = Result<T, E>>) -> Option<T> {
     let power_gone = async {
         while !process.faults.is_off() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(LAST_BREATH).await;
     };
     process.run(async {
         tokio::select! {

@@ -121,7 +121,7 @@ impl Run {
             }
             1 => {
                 process.faults.power_off_after(self.below(60) as usize);
-                let _ = process.run(process.db.run_maintenance());
+                let _ = process.run_until_off(process.db.run_maintenance());
                 process.crash();
                 let process = self.start();
                 self.check(&process, "killed while it was maintained");

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use icecore_storage::Error;
-use icecore_storage::testing::{FaultPlan, Hooks};
+use icecore_storage::testing::{FaultPlan, Hooks, JobHooks};
 
 use super::*;
+use crate::pressed::bucket;
 use crate::support::*;
 
 fn unavailable(answer: Result<WriteOutcome, WriteError<()>>) -> String {
@@ -72,10 +73,13 @@ fn open_buckets_max_asks_for_patience_and_recovers() {
     // Metadata is no hour, whatever it is tracked as.
     send(&process, vec![Entry::metadata("m", "help")]).unwrap();
     let hour = |i: i64| Entry::float("a", T0 + i * HOUR, i as f64);
+    // So many open hours are flushed soon, and not before the limit was looked at.
+    let held = process.run(process.db.hold_back(bucket(7, T0))).unwrap();
     send(&process, (0..4).map(hour).collect()).unwrap();
     let reason = unavailable(send(&process, vec![hour(4)]));
     assert!(reason.contains("limits.open_buckets_max"), "{reason}");
     send(&process, vec![hour(3)]).expect("an hour that is open already");
+    drop(held);
     process.run(process.db.tick()).unwrap();
     send(&process, vec![hour(4)]).expect("the older half made room");
     let stored: Vec<(&str, i64, f64)> = (0..5).map(|i| ("a", T0 + i * HOUR, i as f64)).collect();
@@ -86,42 +90,49 @@ fn open_buckets_max_asks_for_patience_and_recovers() {
 fn queue_bytes_max_asks_for_patience_while_the_store_is_slow() {
     let mut world = World::new();
     world.options.journal.queue_bytes_max = 1000;
-    let process = world
-        .try_start(FaultPlan {
-            delay: 1.0,
-            delay_max: Duration::from_millis(400),
-            ..FaultPlan::quiet(7)
-        })
-        .unwrap();
-    let outcomes = process.run(async {
-        let mut waiting = Vec::new();
-        for i in 0..200i64 {
-            let db = process.db.clone();
-            let values = (0..20).map(|k| Entry::float("a", T0 + 20 * i + k, 0.1 * k as f64));
-            let values: Vec<Entry> = values.collect();
-            waiting.push(tokio::spawn(async move { (i, request(&db, values).await) }));
-            tokio::task::yield_now().await;
-        }
-        let mut outcomes = Vec::new();
-        for task in waiting {
-            outcomes.push(task.await.unwrap());
-        }
-        outcomes
+    world.options.journal.commit_timeout = Duration::from_secs(600);
+    let process = world.start_quietly(FaultPlan {
+        delay: 1.0,
+        delay_max: Duration::from_secs(1_000_000),
+        ..FaultPlan::quiet(7)
     });
-    process.faults.set_enabled(false);
-    let mut stored = Vec::new();
-    let mut refused = 0;
-    for (i, outcome) in outcomes {
-        match outcome {
-            Ok(_) => stored.extend((0..20).map(|k| ("a", T0 + 20 * i + k, 0.1 * k as f64))),
-            refusal => {
-                refused += 1;
-                let reason = unavailable(refusal);
-                assert!(reason.contains("journal.queue_bytes_max"), "{reason}");
+    // From here on nothing is committed until the store is quick again.
+    process.faults.set_enabled(true);
+    let values = |i: i64| (0..20).map(move |k| (T0 + 20 * i + k, 0.1 * k as f64));
+    let mut requests = 0..200i64;
+    let (taken, refused) = process.run(async {
+        let (mut taken, mut refused) = (Vec::new(), Vec::new());
+        // Some more than fit.
+        while refused.len() < 5 {
+            let i = requests.next().expect("the limit is reached");
+            let entries = values(i).map(|(time, value)| Entry::float("a", time, value));
+            let (db, entries) = (process.db.clone(), entries.collect());
+            let task = tokio::spawn(async move { request(&db, entries).await });
+            let is_queued = || process.db.gauges().journal_lag > taken.len() as u64;
+            until("it is queued or refused", || {
+                is_queued() || task.is_finished()
+            })
+            .await;
+            if is_queued() {
+                taken.push((i, task));
+            } else {
+                refused.push(unavailable(task.await.unwrap()));
             }
         }
+        process.faults.set_enabled(false);
+        let mut acknowledged = Vec::new();
+        for (i, task) in taken {
+            task.await.unwrap().expect("what was taken is stored");
+            acknowledged.push(i);
+        }
+        (acknowledged, refused)
+    });
+    for reason in refused {
+        assert!(reason.contains("journal.queue_bytes_max"), "{reason}");
     }
-    assert!(refused > 0 && !stored.is_empty(), "{refused} refused");
+    assert!(!taken.is_empty());
+    let stored = taken.into_iter().flat_map(values);
+    let stored: Vec<_> = stored.map(|(time, value)| ("a", time, value)).collect();
     assert_eq!(content(&process), expected(&stored));
     send(&process, vec![Entry::float("a", T0 - 1, 1.0)]).expect("room again");
 }

@@ -55,9 +55,7 @@ fn an_explicit_flush_waits_for_the_job() {
             let db = db.clone();
             async move { db.flush_buckets().await }
         });
-        while !db.flush_waits() {
-            tokio::task::yield_now().await;
-        }
+        until("the flush waits for the job", || db.flush_waits()).await;
         assert_eq!(db.gauges().buckets, 1, "what is not held is flushed before");
         assert!(!flush.is_finished());
         drop(held);
@@ -221,10 +219,11 @@ fn a_job_pauses_under_pressure_and_says_so() {
             let db = db.clone();
             async move { db.pass_yield_point().await.0 }
         });
-        while db.maintenance_status().paused.is_none() {
+        until("the job pauses", || {
             assert!(!job.is_finished(), "it waits");
-            tokio::task::yield_now().await;
-        }
+            db.maintenance_status().paused.is_some()
+        })
+        .await;
         let close = tokio::spawn({
             let db = db.clone();
             async move { db.close().await }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use icecore_model::Matcher;
-use icecore_storage::testing::{FaultPlan, Hooks};
+use icecore_storage::testing::{FaultPlan, Hooks, JobHooks};
 use icecore_storage::{Clock, Database, Deletion, MaintenanceStatus, SizeCount};
 
 use super::*;
@@ -227,10 +227,9 @@ fn a_window_that_failed_waits_and_the_others_do_not() {
     let meta = key::bucket_meta(bucket_at(1, -63));
     let good = damage(&process, &meta);
     world.clock.advance(1_800_000);
+    let done = || db.metrics().coarsen.done.get();
     process.run(async {
-        while db.metrics().coarsen.done.get() < 4 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("the others are done", || done() >= 4).await;
         // It was the first to be tried, and is not tried again while the clock stands still.
         assert_eq!(db.metrics().coarsen.failed.get(), 1);
         let status = db.maintenance_status();
@@ -243,11 +242,7 @@ fn a_window_that_failed_waits_and_the_others_do_not() {
         .run(db.replace_records(vec![(meta, Some(good))]))
         .unwrap();
     world.clock.advance(15_000);
-    process.run(async {
-        while db.metrics().coarsen.done.get() < 5 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    });
+    process.run(until("it is tried again", || done() >= 5));
     let status = db.maintenance_status();
     assert_eq!((status.skipped, status.waiting), (vec![], 0));
 }
@@ -259,30 +254,38 @@ fn a_deletion_goes_before_the_next_job() {
     let process = world.start();
     let db = process.db.clone();
     process.run(async {
-        write_hours(&world, &db, -16 * 40..16).await;
+        write_hours(&world, &db, -16 * 5..16).await;
+        let mut built = db.pause_at("job.built");
         let run = tokio::spawn({
             let db = db.clone();
             async move { db.run_maintenance().await }
         });
         let done = || db.metrics().coarsen.done.get();
-        let mut worst = 0;
-        for round in 0..5 {
-            while done() < 3 * (round + 1) {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-            let before = done();
-            db.delete_series(Deletion {
-                selectors: vec![vec![Matcher::equal("series", "b")]],
-                start_ms: i64::MIN,
-                end_ms: i64::MAX,
-            })
-            .await
-            .unwrap();
-            worst = worst.max(done() - before);
+        for before in 0..4 {
+            ending("a job is built", built.reached()).await;
+            assert_eq!(done(), before);
+            let deletion = tokio::spawn({
+                let db = db.clone();
+                let deletion = Deletion {
+                    selectors: vec![vec![Matcher::equal("series", "b")]],
+                    start_ms: i64::MIN,
+                    end_ms: i64::MAX,
+                };
+                async move { db.delete_series(deletion).await }
+            });
+            until("the deletion waits for the job", || db.flush_waits()).await;
+            // The next job does not come to its end before the next round.
+            let next = db.pause_at("job.built");
+            drop(std::mem::replace(&mut built, next));
+            let deleted = ending("only one job goes before the deletion", deletion).await;
+            deleted.unwrap().unwrap();
+            assert!(
+                done() <= before + 1,
+                "{} jobs went before it",
+                done() - before
+            );
         }
-        // The job that was under way, and one that had its turn before.
-        assert!(worst <= 2, "{worst} jobs went before a deletion");
-        assert!(!run.is_finished(), "the backlog was too short to tell");
+        drop(built);
         assert_eq!(run.await.unwrap().unwrap().skipped, []);
     });
     let found = process.run(read(&process.db, everything()));
@@ -305,11 +308,12 @@ fn windows_are_coarsened_by_themselves() {
     world.clock.advance(1_800_000);
     let targets = [bucket(4, 32), bucket(16, 16)];
     process.run(async {
-        while !targets.iter().all(|target| db.listed().contains(target))
-            || db.maintenance_status().retired > 0
-        {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("the windows are coarse", || {
+            let listed = db.listed();
+            targets.iter().all(|target| listed.contains(target))
+                && db.maintenance_status().retired == 0
+        })
+        .await;
     });
     // The rest of the open window waits for its own four hours.
     let hours: Vec<Bucket> = (36..38).map(|hour| bucket(1, hour)).collect();

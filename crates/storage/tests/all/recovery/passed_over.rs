@@ -233,12 +233,8 @@ fn a_clean_stop_can_be_cut_anywhere() {
         process.run(write(&process.db, &more));
         let before = content(&process);
         process.faults.power_off_after(cuts);
-        let patience = std::time::Duration::from_secs(20);
-        let closed = process.run(async {
-            let closing = tokio::time::timeout(patience, process.db.close());
-            closing.await.is_ok_and(|closed| closed.is_ok())
-        });
-        let whole = closed && !process.faults.is_off();
+        let closed = process.run_until_off(process.db.close());
+        let whole = closed.is_some_and(|closed| closed.is_ok()) && !process.faults.is_off();
         process.crash();
         let process = world.start();
         assert_eq!(content(&process), before, "cut after {cuts} puts");

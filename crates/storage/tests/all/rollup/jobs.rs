@@ -91,8 +91,7 @@ fn a_job_of_windows_holds_back_what_would_change_them() {
                 db.flush_buckets().await.unwrap();
             }
         });
-        // Both wait for the job, or come in between and end it.
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        until("the flush waits for the job", || db.flush_waits()).await;
         drop(pause);
         job.await.unwrap().unwrap();
         changes.await.unwrap();

@@ -383,7 +383,7 @@ fn a_deletion_waits_for_the_remnant_and_samples_are_refused() {
                 db.delete_series(deletion).await.unwrap();
             }
         });
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        until("the deletion waits for the job", || db.flush_waits()).await;
         drop(pause);
         job.await.unwrap().unwrap();
         deleted.await.unwrap();
@@ -501,7 +501,7 @@ fn a_deletion_anywhere_in_the_remnant_waits_for_the_merge() {
                 db.delete_series(deletion).await.unwrap();
             }
         });
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        until("the deletion waits for the job", || db.flush_waits()).await;
         assert!(!deleted.is_finished());
         drop(pause);
         job.await.unwrap().unwrap();

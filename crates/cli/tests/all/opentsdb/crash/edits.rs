@@ -122,7 +122,11 @@ impl Editor {
                 None => self.add_note(&mut client, text),
             };
             match sent {
-                Some(acknowledged) => self.acknowledged += usize::from(acknowledged),
+                Some(true) => {
+                    self.acknowledged += 1;
+                    life.edits.note_acknowledged();
+                }
+                Some(false) => {}
                 None => return,
             }
         }

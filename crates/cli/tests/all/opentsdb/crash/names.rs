@@ -40,6 +40,7 @@ impl Assigner {
                 continue;
             }
             self.assigned.extend(uids_in(&answer.body));
+            life.names.note_acknowledged();
             std::thread::sleep(PAUSE);
         }
     }

@@ -92,6 +92,7 @@ impl PointSender {
 
     pub(super) fn run(&mut self, life: &Life) {
         let mut client = life.client();
+        let _ended = life.points.ending();
         while life.goes_on() && self.count < POINTS_MAX {
             let points = self.next_points();
             self.note(&points, SeriesLedger::sending);
@@ -102,6 +103,7 @@ impl PointSender {
             match acknowledged {
                 Some(true) => {
                     self.note(&points, SeriesLedger::acknowledged);
+                    life.points.note_acknowledged();
                     let series = points.iter().map(|point| point.series);
                     self.acknowledged_series.extend(series);
                 }
