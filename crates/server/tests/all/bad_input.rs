@@ -19,8 +19,8 @@ use serde_json::Value;
 use crate::documents::document;
 use crate::payload::{Payload, T0, series};
 use crate::scrape_target::LiveTarget;
-use crate::scraper::{Scraper, until};
-use crate::served::TestServer;
+use crate::scraper::Scraper;
+use crate::served::{TestServer, until};
 
 const BEGIN: &str =
     "<!-- bad input: generated, by UPDATE_DOCS=1 cargo test -p icecore-server bad_input -->\n";

@@ -474,7 +474,7 @@ mod tests {
             let fetches = fetches(&cache, &key, || gate.before(failing())).await;
             gate.open();
             for fetch in fetches {
-                let error = fetch.await.expect("no panic").expect_err("it failed");
+                let error = fetch.await.expect("no panic").err().expect("it failed");
                 assert!(error.to_string().contains(cause), "{error}");
             }
             assert_eq!(gate.begun.load(SeqCst), 1);
@@ -513,7 +513,7 @@ mod tests {
         let cache = PageCache::new(1 << 20);
         let _ended = handle.enter();
         let fetch = cache.fetch(key, loads(&entry)).now_or_never();
-        let error = fetch.expect("an answer at once").expect_err("no load");
+        let error = fetch.expect("an answer at once").err().expect("no load");
         assert!(
             error.to_string().contains("the end of the process"),
             "{error}"
