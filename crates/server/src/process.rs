@@ -59,9 +59,10 @@ const FAILED_GRACE: Duration = Duration::from_millis(500);
 /// Why the process could not start or had to stop.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {source}; {flag} ADDRESS:PORT chooses another port")]
     Listen {
         address: String,
+        flag: &'static str,
         #[source]
         source: io::Error,
     },
@@ -141,7 +142,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts to listen. A default port that is in use is left alone, with a warning.
+    /// Starts to listen. The default port of OTLP over gRPC is left alone if it is in use, with a
+    /// warning: the HTTP port serves OTLP, too.
     pub async fn start(config: Config, environment: Environment) -> Result<Self, ServeError> {
         let clock = environment.clock.clone();
         let clock = clock.unwrap_or_else(process_clock);
@@ -166,7 +168,7 @@ impl Process {
             let router = router(Arc::clone(&app));
             Listener::open(socket, handler(router, Protocols::Http1And2))
         });
-        let http = listening(opened, listen, config.listen_is_explicit(), "--listen")?;
+        let http = listening(opened, listen, true, "--listen")?;
         let grpc = match &config.server.otlp_grpc_listen {
             None => None,
             Some(listen) => {
@@ -431,12 +433,12 @@ async fn bind(listen: &ListenAddress) -> io::Result<TcpListener> {
     TcpListener::bind((listen.host.as_str(), listen.port)).await
 }
 
-/// A default port that is in use is left alone, with a warning.
+/// Returns the listener, or `None` with a warning if it could not be opened and was not asked for.
 fn listening(
     opened: io::Result<Listener>,
     listen: &ListenAddress,
     is_explicit: bool,
-    flag: &str,
+    flag: &'static str,
 ) -> Result<Option<Listener>, ServeError> {
     let address = listen.to_string();
     match opened {
@@ -445,7 +447,11 @@ fn listening(
             warn!(address, %error, "not listening; {flag} ADDRESS:PORT chooses another port");
             Ok(None)
         }
-        Err(source) => Err(ServeError::Listen { address, source }),
+        Err(source) => Err(ServeError::Listen {
+            address,
+            flag,
+            source,
+        }),
     }
 }
 

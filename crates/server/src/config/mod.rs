@@ -104,14 +104,9 @@ impl Config {
         &self.scrape
     }
 
-    /// Whether this address was configured: then failing to listen there is an error, while a
-    /// default port that is in use is only a warning.
-    pub fn listen_is_explicit(&self) -> bool {
-        self.is_explicit("server.listen")
-    }
-
-    /// The same for the address of OTLP over gRPC.
-    pub fn grpc_listen_is_explicit(&self) -> bool {
+    /// Returns `true` if the address of OTLP over gRPC was configured: then failing to listen there
+    /// is an error, while a default port that is in use is only a warning.
+    pub(crate) fn grpc_listen_is_explicit(&self) -> bool {
         self.is_explicit("otlp.grpc_listen")
     }
 

@@ -48,7 +48,7 @@ pub(super) static REGISTRY: Registry<Config> = Registry {
 /// Every setting, in the order in which they are documented.
 pub static SETTINGS: &[Setting] = &[
     setting!("server.listen", Address, server.listen, short "listen",
-        "Where HTTP is served. Only this machine by default, because there is no access control until one is configured; 9090 is where dashboards look for a Prometheus. A default port that is in use is a warning, one given here is an error."),
+        "Where HTTP is served. Only this machine by default, because there is no access control until one is configured; 9090 is where dashboards look for a Prometheus."),
     setting!("server.web_config", Text, server.web_config, short "web.config.file",
         "Web configuration file for TLS, users, tokens and roles: Prometheus' own format and a section icecore. Reloaded when it or a file that it names changes. Empty means no access control."),
     setting!("server.write_body_bytes_max", Size, server.write_body_bytes_max, "1KiB" to "",

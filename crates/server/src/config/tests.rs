@@ -121,7 +121,7 @@ fn defaults_are_those_of_the_options() {
         format!("{:?}", Options::default())
     );
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:9090");
-    assert!(!config.listen_is_explicit());
+    assert!(!config.grpc_listen_is_explicit());
     assert!(config.warnings().is_empty());
 }
 
@@ -251,7 +251,6 @@ fn sections_and_short_names_are_as_documented() {
         "memory://"
     );
     assert_eq!(by_short_variable.server.listen.to_string(), "localhost:1");
-    assert!(by_short_variable.listen_is_explicit());
 }
 
 #[test]

@@ -120,12 +120,23 @@ async fn a_store_that_cannot_be_opened_is_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_taken_port_is_an_error_only_when_it_was_asked_for() {
+async fn a_taken_port_is_an_error() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let address = format!("127.0.0.1:{port}");
-    let asked_for = config(&[("server.listen", &address)]);
-    assert!(asked_for.listen_is_explicit());
+    let listen = config(&[("server.listen", &address)]);
+    let started = Process::start(listen, Environment::default()).await;
+    let error = started.err().expect("the port is taken");
+    assert!(matches!(error, ServeError::Listen { .. }));
+    assert!(error.to_string().contains(&address), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taken_port_of_otlp_is_an_error_only_when_it_was_asked_for() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let asked_for = config(&[("otlp.grpc_listen", &address)]);
     let started = Process::start(asked_for, Environment::default()).await;
     let error = started.err().expect("the port is taken");
     assert!(matches!(error, ServeError::Listen { .. }));
@@ -135,27 +146,27 @@ async fn a_taken_port_is_an_error_only_when_it_was_asked_for() {
     let inputs = icecore_server::Inputs {
         flags: vec![
             ("storage.location".into(), "memory://".into()),
-            ("opentsdb.listen".into(), "127.0.0.1:0".into()),
+            ("server.listen".into(), "127.0.0.1:0".into()),
         ],
         ..Default::default()
     };
     let mut by_default = icecore_server::Config::load(&inputs).unwrap();
-    by_default.server.listen.port = port;
-    assert!(!by_default.listen_is_explicit());
+    let listen = by_default.server.otlp_grpc_listen.as_mut();
+    listen.expect("it is a default").port = port;
     let process = Process::start(by_default, Environment::default())
         .await
         .unwrap();
-    assert_eq!(process.address(), None);
-    let other_port = process.opentsdb_address().expect("this port is free");
+    assert_eq!(process.grpc_address(), None);
+    let http = process.address().expect("this port is free");
     let (stop, stopped) = mpsc::channel(1);
     let mut running = running(process, stopped);
     // The process goes on and serves its other port.
-    let names = async || {
-        let mut connection = Connection::open(other_port).await;
-        let path = "/api/suggest?type=metrics";
-        connection.request("GET", path, &[], b"").await.status
+    let ready = async || {
+        let mut connection = Connection::open(http).await;
+        let answer = connection.request("GET", "/-/ready", &[], b"").await;
+        answer.status
     };
-    until(names, |status| *status == 200, "names of metrics").await;
+    until(ready, |status| *status == 200, "ready").await;
     assert!(running.try_recv().is_err(), "the process goes on");
     stop.send("test").await.unwrap();
     running.await.unwrap().unwrap();
