@@ -29,7 +29,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use icecore_server::ConfigError;
+use icecore_server::{ConfigError, ServeError};
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
@@ -157,7 +157,11 @@ impl fmt::Display for WrongUsage {
 impl std::error::Error for WrongUsage {}
 
 fn exit_code(error: &anyhow::Error) -> u8 {
-    if error.is::<ConfigError>() || error.is::<WrongUsage>() {
+    let served = error.downcast_ref::<ServeError>();
+    if error.is::<ConfigError>()
+        || error.is::<WrongUsage>()
+        || served.is_some_and(ServeError::is_configuration)
+    {
         WRONG_USAGE
     } else {
         FAILED

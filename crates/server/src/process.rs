@@ -94,6 +94,13 @@ pub enum ServeError {
     Interrupted,
 }
 
+impl ServeError {
+    /// Returns `true` if the configuration is wrong: starting again would fail again.
+    pub fn is_configuration(&self) -> bool {
+        matches!(self, Self::Access(_) | Self::OpenTsdb(_))
+    }
+}
+
 /// Runs until a signal says to stop, or until the database fails.
 pub async fn run(config: Config) -> Result<(), ServeError> {
     telemetry::start(config.log);

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::served::{Serve, Workplace, icecore};
+use crate::served::{PATIENCE, Serve, Workplace, icecore};
 use crate::text;
 
 fn serve(workplace: &Workplace, web_config: &str) -> Serve {
@@ -26,6 +26,16 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// A supervisor does not start a server again that ends with this code.
+#[test]
+fn a_wrong_web_configuration_file_is_wrong_usage() {
+    let workplace = Workplace::new();
+    let mut served = serve(&workplace, "tls_server_config: {cert: cert.pem}\n").spawn();
+    let status = served.wait_exit(PATIENCE);
+    assert_eq!(status.code(), Some(2), "{}", served.log());
+    assert!(served.log().contains("web.yml:1:"), "{}", served.log());
 }
 
 #[test]
