@@ -8,7 +8,7 @@
 //! `KEY=value`. Without the variable nothing is sent.
 //!
 //! Holds always:
-//! - `READY=1` is sent once, when `/-/ready` has begun to answer 200.
+//! - `READY=1` is sent once, when the database is open and every port is served.
 //! - A service manager that cannot be told is a warning: the process serves all the same.
 
 use std::ffi::OsString;
