@@ -168,6 +168,33 @@ fn compare_to_float(integer: i64, float: f64) -> Option<Ordering> {
 
 /// `%` stands for any text, `_` for one character, `\` takes the meaning of the next character.
 pub fn is_like(text: &str, pattern: &str) -> bool {
+    if pattern.contains(['_', '\\']) {
+        is_like_by_characters(text, pattern)
+    } else {
+        has_parts(text, pattern)
+    }
+}
+
+/// Matches a pattern of texts and `%`, in time linear in the text.
+fn has_parts(text: &str, pattern: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('%') else {
+        return text == pattern;
+    };
+    let Some(mut text) = text.strip_prefix(first) else {
+        return false;
+    };
+    let (middle, last) = rest.rsplit_once('%').unwrap_or(("", rest));
+    for part in middle.split('%') {
+        let Some(at) = text.find(part) else {
+            return false;
+        };
+        text = &text[at + part.len()..];
+    }
+    text.ends_with(last)
+}
+
+/// Matches any pattern, in time that grows with the product of the lengths.
+fn is_like_by_characters(text: &str, pattern: &str) -> bool {
     let mut text = text.chars();
     let mut pattern = pattern.chars();
     // Where to go on with one more character for the last `%`.
@@ -243,6 +270,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use icecore_model::event::{DimensionHash, EventId};
+    use proptest::prelude::*;
 
     use super::*;
     use crate::{Attributes, EventKind};
@@ -383,12 +411,30 @@ mod tests {
             ("50%", "50\\%", true),
             ("500", "50\\%", false),
             ("größe", "gr__e", true),
+            ("größe", "%ö%e", true),
+            ("ab", "ab%b", false),
+            ("abb", "ab%b", true),
+            ("abcabc", "%bc%", true),
+            ("abcabc", "%bc", true),
+            ("abcabd", "%bc", false),
+            ("", "", true),
+            ("a", "", false),
+            ("a", "%%", true),
             ("aaaaaaaaaaaaaaaaaaaaaaaa", "%a%a%a%a%a%a%a%a%b", false),
         ] {
             assert_eq!(is_like(value, pattern), expected, "{value} like {pattern}");
+            let by_characters = is_like_by_characters(value, pattern);
+            assert_eq!(by_characters, expected, "{value} like {pattern}");
         }
         assert!(attribute("channel", Operator::LikeAnyCase, text("W%")));
         assert!(attribute("items", Operator::Like, text("_")));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_and_characters_match_alike(text in "[abé]{0,8}", pattern in "[abé%]{0,6}") {
+            prop_assert_eq!(is_like(&text, &pattern), is_like_by_characters(&text, &pattern));
+        }
     }
 
     #[test]

@@ -16,6 +16,9 @@ const DEPTH_MAX: usize = 16;
 const CLAUSES_MAX: usize = 256;
 const VALUES_MAX: usize = 1_000;
 
+/// Most characters of a pattern. The time that one takes grows with its length times the text's.
+const PATTERN_CHARACTERS_MAX: usize = 1_024;
+
 /// What clauses may be about.
 pub(super) enum Subjects<'r> {
     /// Attributes that one of these types has an index for.
@@ -130,6 +133,11 @@ fn operand(name: &str, operator: Operator, value: Option<&Value>) -> Result<Oper
         }
         (Operator::In, _) => Err(wrong(&format!("{name} in needs a list of values"))),
         (Operator::Like | Operator::LikeAnyCase, Some(Value::String(text))) => {
+            if text.chars().count() > PATTERN_CHARACTERS_MAX {
+                return Err(too_much(format!(
+                    "the pattern for {name} has more than {PATTERN_CHARACTERS_MAX} characters"
+                )));
+            }
             Ok(Operand::One(Scalar::Text(text.clone().into())))
         }
         (Operator::Like | Operator::LikeAnyCase, _) => {

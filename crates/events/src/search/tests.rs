@@ -250,6 +250,11 @@ async fn what_is_wrong_with_a_request() {
         ),
         (json!({ "filter": deep }), 400, "query.limit-exceeded"),
         (
+            json!({ "filter": { "path": "name", "op": "like", "value": "é".repeat(1_025) } }),
+            400,
+            "query.limit-exceeded",
+        ),
+        (
             json!({ "order": [{ "field": "name" }] }),
             400,
             "query.invalid-order",
