@@ -5,6 +5,7 @@
 //! - A mask is true wherever the event would satisfy the condition.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type};
@@ -71,9 +72,7 @@ impl Columns for RowColumns<'_> {
         let values = self.0.column_by_name(column)?;
         match (clause.operator, &clause.operand) {
             (Operator::Exists, _) => Some(is_present(values)),
-            (Operator::In, Operand::Several(several)) => any(several
-                .iter()
-                .map(|one| compare(values, one, Ordering::is_eq))),
+            (Operator::In, Operand::Several(several)) => is_one_of(values, several),
             (Operator::Like, Operand::One(Scalar::Text(pattern))) => {
                 let texts = values.as_string_opt::<i32>()?;
                 let fits = |text: &str| is_like(text, pattern);
@@ -157,6 +156,39 @@ fn compare(
     })
 }
 
+/// Looks each value of a column up among operands, if all of them compare with it the way events
+/// do. The result is null where the value is.
+fn is_one_of(values: &ArrayRef, operands: &[Scalar<'_>]) -> Option<BooleanArray> {
+    match values.data_type() {
+        DataType::Utf8 => {
+            let texts = operands.iter().map(|operand| match operand {
+                Scalar::Text(text) => Some(text.as_ref()),
+                _ => None,
+            });
+            let texts: HashSet<&str> = texts.collect::<Option<_>>()?;
+            let values = values.as_string::<i32>();
+            Some(BooleanArray::from_unary(values, |value: &str| {
+                texts.contains(value)
+            }))
+        }
+        DataType::Int64 => {
+            let integers = operands.iter().map(|operand| match operand {
+                Scalar::Integer(integer) => Some(*integer),
+                Scalar::Number(number) => whole(*number),
+                _ => None,
+            });
+            let integers: HashSet<i64> = integers.collect::<Option<_>>()?;
+            let values = values.as_primitive::<Int64Type>();
+            Some(BooleanArray::from_unary(values, |value| {
+                integers.contains(&value)
+            }))
+        }
+        _ => any(operands
+            .iter()
+            .map(|operand| compare(values, operand, Ordering::is_eq))),
+    }
+}
+
 /// Returns `true` for each value that is not null.
 fn is_present(values: &ArrayRef) -> BooleanArray {
     (0..values.len())
@@ -188,4 +220,58 @@ fn or(a: &BooleanArray, b: &BooleanArray) -> BooleanArray {
         _ => None,
     });
     either.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_is_unknown_unless_the_other_side_decides() {
+        let three = [Some(false), None, Some(true)];
+        let sides = |pick: fn(usize) -> usize| -> BooleanArray {
+            (0..9).map(|at| three[pick(at)]).collect()
+        };
+        let (a, b) = (sides(|at| at / 3), sides(|at| at % 3));
+        let table = |mask: BooleanArray| mask.iter().collect::<Vec<_>>();
+        let (no, unknown, yes) = (Some(false), None, Some(true));
+        assert_eq!(
+            table(and(&a, &b)),
+            [no, no, no, no, unknown, unknown, no, unknown, yes]
+        );
+        assert_eq!(
+            table(or(&a, &b)),
+            [no, unknown, yes, unknown, unknown, yes, yes, yes, yes]
+        );
+    }
+
+    #[test]
+    fn a_list_is_its_values_one_by_one() {
+        use arrow_array::{Float64Array, Int64Array, StringArray};
+        let texts: ArrayRef =
+            std::sync::Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
+        let integers: ArrayRef =
+            std::sync::Arc::new(Int64Array::from(vec![Some(1), None, Some(7)]));
+        let floats: ArrayRef =
+            std::sync::Arc::new(Float64Array::from(vec![Some(1.0), None, Some(-0.0)]));
+        let text = |text: &'static str| Scalar::Text(text.into());
+        let lists = [
+            vec![text("a"), text("c")],
+            vec![Scalar::Integer(1), Scalar::Number(2.0)],
+            vec![Scalar::Number(0.0), Scalar::Integer(3)],
+            vec![text("7")],
+            vec![Scalar::Number(1.5)],
+            vec![Scalar::Boolean(true)],
+        ];
+        for values in [&texts, &integers, &floats] {
+            for list in &lists {
+                let one_by_one = any(list.iter().map(|one| compare(values, one, Ordering::is_eq)));
+                assert_eq!(
+                    is_one_of(values, list),
+                    one_by_one,
+                    "{values:?} in {list:?}"
+                );
+            }
+        }
+    }
 }
