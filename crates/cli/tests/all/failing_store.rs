@@ -44,8 +44,10 @@ fn fails_and_says(writers: &mut [Writer], served: &TestServer, reason: &str) {
     served.wait_for_words("commits fail");
     let log = served.log();
     assert!(log.contains(reason), "{reason:?} is not in:\n{log}");
-    let ready = client.get("/-/ready").unwrap();
-    assert_eq!(ready.status, 503, "{}", ready.text());
+    // A failure counts when it has lasted a second.
+    served.wait_until("not ready", || {
+        client.get("/-/ready").unwrap().status == 503
+    });
     let metrics = client.get("/metrics").unwrap();
     let metrics = metrics.text();
     assert!(metrics.contains("\nicecore_store_failing 1\n"), "{metrics}");

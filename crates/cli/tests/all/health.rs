@@ -7,6 +7,8 @@ use std::thread::JoinHandle;
 
 use rcgen::{CertificateParams, KeyPair};
 
+use crate::load::{Outcome, Writer};
+use crate::random::Random;
 use crate::served::{Serve, Workplace, free_address, icecore};
 use crate::text;
 
@@ -75,11 +77,9 @@ fn a_server_whose_store_fails_is_not_ready_and_says_why() {
     let url = format!("http://{}", served.address().unwrap());
     std::fs::rename(&data, &away).unwrap();
     // The store is noticed when there is something to commit.
-    let mut client = served.client();
+    let (mut client, mut writer) = (served.client(), Writer::new(0, 1, Random::new(1).split()));
     served.wait_until("a write that is refused", || {
-        let path = "/api/v1/import/prometheus";
-        let written = client.post(path, &[], b"unlucky 1\n").unwrap();
-        written.status == 503
+        writer.send_next(&mut client) == Outcome::Refused
     });
     let fails = || health(&url, &[]).status.code() == Some(1);
     served.wait_until("a check that fails", fails);

@@ -35,7 +35,7 @@ fn a_wrong_web_configuration_file_is_wrong_usage() {
     let mut served = serve(&workplace, "tls_server_config: {cert: cert.pem}\n").spawn();
     let status = served.wait_exit(PATIENCE);
     assert_eq!(status.code(), Some(2), "{}", served.log());
-    assert!(served.log().contains("web.yml:1:"), "{}", served.log());
+    assert!(served.log().contains("web.yml"), "{}", served.log());
 }
 
 #[test]

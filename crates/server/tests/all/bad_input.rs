@@ -318,7 +318,7 @@ async fn a_scraped_page_gets_the_documented_health() {
         let value = case.status.trim_start_matches("up ");
         scraper.until_value(&up, value).await;
         let selector = format!("{{job=\"{name}\"}}");
-        let lines = scraper.served.export(&[("match[]", &selector)]).await;
+        let lines = scraper.served.export_once(&[("match[]", &selector)]).await;
         let mut found = names_of(&lines);
         found.retain(|name| !is_report(name));
         assert!(found.iter().eq(case.names()), "{}{found:?}", case.row());

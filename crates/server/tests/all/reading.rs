@@ -245,7 +245,7 @@ fn many_samples() -> Vec<Payload> {
             ..Series::default()
         }
     };
-    (0..10)
+    (0..20)
         .map(|part| {
             Payload::v1(&[4 * part, 4 * part + 1, 4 * part + 2, 4 * part + 3].map(of_series))
         })
@@ -261,7 +261,7 @@ async fn a_slow_reader_holds_its_place_and_others_are_told() {
     }
     // Much more than either request takes before it waits.
     let reloaded = scraper
-        .reload("icecore: {server: {request_timeout: 2s}}")
+        .reload("icecore: {server: {request_timeout: 5s}}")
         .await;
     assert_eq!(reloaded.status, 200, "{}", reloaded.text());
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
@@ -278,7 +278,7 @@ async fn a_slow_reader_holds_its_place_and_others_are_told() {
     // Reading on, the slow one gets all of it although it took longer than a request may.
     let mut body = Vec::new();
     slow.chunks(&mut body).await.expect("all of it");
-    assert_eq!(body.iter().filter(|byte| **byte == b'\n').count(), 40);
+    assert_eq!(body.iter().filter(|byte| **byte == b'\n').count(), 80);
     scraper.reload("").await;
     assert_eq!(served.get("/api/v1/labels", &[]).await.status, 200);
 

@@ -16,7 +16,7 @@ fn addresses(targets: &[&LiveTarget]) -> Vec<String> {
 /// Checks that the one series selected has no staleness marker. A value of 0 is no end: on a busy
 /// machine a scrape may be too late.
 async fn never_ended(scraper: &Scraper, selector: &str) {
-    let lines = scraper.served.export(&[("match[]", selector)]).await;
+    let lines = scraper.served.export_once(&[("match[]", selector)]).await;
     assert_eq!(lines.len(), 1, "{lines:?}");
     let values = lines[0]["values"].as_array().unwrap();
     let is_up_or_down = |value: &serde_json::Value| matches!(value.as_f64(), Some(0.0 | 1.0));

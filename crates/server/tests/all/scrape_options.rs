@@ -245,7 +245,7 @@ async fn start_timestamps() {
     scraper.until_value("c_total", "5").await;
     scraper.until_value("up", "1").await;
     assert!(scraper.query("c_created").await.is_empty());
-    let lines = scraper.served.export(&[("match[]", "c_total")]).await;
+    let lines = scraper.served.export_once(&[("match[]", "c_total")]).await;
     assert_eq!(lines[0]["start_timestamps"][0][1], 1000, "{}", lines[0]);
     // It has them at no cost, and is asked for first, unless the file says otherwise.
     let accept = target.next_asked().await;

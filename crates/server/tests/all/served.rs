@@ -193,18 +193,26 @@ impl TestServer {
 
     /// Lines of an export as JSON.
     pub(crate) async fn export(&self, params: &[(&str, &str)]) -> Vec<serde_json::Value> {
-        let answer = self.read("/api/v1/export", params).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        assert!(answer.complete);
-        assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
-        let lines = answer.text().lines();
-        lines
-            .map(|line| serde_json::from_str(line).expect("a line is JSON"))
-            .collect()
+        lines_of_export(&self.read("/api/v1/export", params).await)
+    }
+
+    /// The same where samples may come between two requests.
+    pub(crate) async fn export_once(&self, params: &[(&str, &str)]) -> Vec<serde_json::Value> {
+        lines_of_export(&self.get("/api/v1/export", params).await)
     }
 
     /// Everything that is stored.
     pub(crate) async fn export_all(&self) -> Vec<serde_json::Value> {
         self.export(&[("match[]", "{__name__!=\"\"}")]).await
     }
+}
+
+fn lines_of_export(answer: &Answer) -> Vec<serde_json::Value> {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(answer.complete);
+    assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
+    let lines = answer.text().lines();
+    lines
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect()
 }

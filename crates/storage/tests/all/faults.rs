@@ -134,7 +134,7 @@ fn live(process: &Process, ledger: &mut Ledger, dice: &mut Dice) {
         if drains {
             let drained = || process.db.metrics().drained_epochs.get() > 0;
             until("an epoch is drained", || {
-                drained() || process.faults.is_off()
+                drained() || process.faults.is_off() || writers.iter().all(|it| it.is_finished())
             })
             .await;
         }

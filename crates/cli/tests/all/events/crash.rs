@@ -31,8 +31,8 @@ const LIVES: u64 = 4;
 const WRITERS: u64 = 3;
 const BATCH: u64 = 20;
 
-/// Batches of a life: those that come first, as many at most while files are waited for, and those
-/// around the kill, which comes with the answer to one of them.
+/// Batches of a life: the first ones, the most while each file is waited for, and those around the
+/// kill, which comes with the answer to one of them.
 const FIRST_BATCHES: u64 = 20;
 const WAITING_BATCHES: u64 = 40;
 const LAST_BATCHES: u64 = 30;
@@ -242,17 +242,19 @@ fn load(
 fn wait_for_files(served: &TestServer, turns: &Turns, data: PathBuf, flushes: bool) -> u64 {
     let mut client = served.client();
     let mut seen: BTreeSet<PathBuf> = files_in(&data).into_iter().collect();
-    let enough = seen.len() + FILES;
+    let before = seen.len();
     let deadline = Instant::now() + PATIENCE;
     let mut granted = 0;
     for look in 0.. {
         // Those that were merged are gone.
         seen.extend(files_in(&data));
-        if seen.len() >= enough {
+        let files = seen.len() - before;
+        if files >= FILES {
             break;
         }
         assert!(Instant::now() < deadline, "no files:\n{}", served.log());
-        if granted < WAITING_BATCHES {
+        // All that came before a file may be in it: the next one needs more.
+        if granted < WAITING_BATCHES * (1 + files as u64) {
             turns.grant(1);
             granted += 1;
         }

@@ -86,12 +86,8 @@ pub(super) fn start(workplace: &Workplace, name: &str) -> TestServer {
 pub(super) fn replayed_at(address: SocketAddr, group: &Group) -> Tally {
     replay(group, Place::Process, NOW_S, |request| match request {
         Request::Http(request) => Answer::Http(http(address, request)),
-        Request::Telnet {
-            bytes,
-            reply,
-            closed,
-        } => {
-            let (reply, closed) = telnet(address, bytes.as_bytes(), reply, *closed);
+        Request::Telnet { bytes, closed, .. } => {
+            let (reply, closed) = telnet(address, bytes.as_bytes(), *closed);
             Answer::Telnet { reply, closed }
         }
     })

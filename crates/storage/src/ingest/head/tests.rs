@@ -154,7 +154,7 @@ fn series_are_forgotten_although_requests_are_always_under_way() {
     done.store(true, Ordering::Relaxed);
     for thread in busy {
         let longest = thread.join().unwrap();
-        assert!(longest < Duration::from_secs(5), "waited for {longest:?}");
+        assert!(longest < Duration::from_secs(60), "waited for {longest:?}");
     }
     assert_eq!(forgotten.len(), 20_000);
 }
