@@ -13,7 +13,7 @@ use super::scan::open;
 use super::select::Picker;
 use super::{Run, build, collect};
 use crate::error::{Error, Result};
-use crate::exec::{Row, Values, merge_equal_labels};
+use crate::exec::{Row, Values, merge_steps};
 use crate::functions::window::WindowNeed;
 use crate::plan::{INFO_METRIC, SelectorOutput, Vector, VectorKind};
 
@@ -30,6 +30,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
         matchers,
         implied,
         lookback_ms,
+        lookup,
         offset_ms,
         choice,
     } = &node.kind
@@ -39,23 +40,22 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let context = run.context;
     let (rows, _held) = collect(context, &mut *build(run, input)).await?;
     let selector = InfoSelector::new(matchers);
-    let grid = node.grid;
-    let (infos, rest): (Vec<Row>, Vec<Row>) = (merge_equal_labels(rows)?.into_iter())
-        .partition(|row| selector.is_info_metric(&row.labels));
+    let (infos, rest): (Vec<Row>, Vec<Row>) =
+        (rows.into_iter()).partition(|row| selector.is_info_metric(&row.labels));
     let mut enriched = infos;
     let output = SelectorOutput::Timestamp;
-    let picker = Picker::new(grid, *offset_ms, *lookback_ms, output, &context.rollup);
+    let picker = Picker::new(*lookup, *offset_ms, *lookback_ms, output, &context.rollup);
     let at = |time: i64| time.saturating_sub(*offset_ms);
-    let selection = Selection {
-        matchers: selector.selection(&rest, implied),
-        start_ms: at(grid.start_ms)
-            .saturating_sub(*lookback_ms)
-            .saturating_add(1),
-        end_ms: at(grid.end_ms()),
-        hints: context.hints(RolledTime::Windows(*choice, WindowNeed::LATEST.fields)),
-    };
     let mut series = Vec::new();
-    if rest.iter().any(has_target) {
+    for matchers in selector.selections(&rest, implied) {
+        let selection = Selection {
+            matchers,
+            start_ms: at(lookup.start_ms)
+                .saturating_sub(*lookback_ms)
+                .saturating_add(1),
+            end_ms: at(lookup.end_ms()),
+            hints: context.hints(RolledTime::Windows(*choice, WindowNeed::LATEST.fields)),
+        };
         let mut stream = open(context, &selection).await?;
         while let Some(batch) = stream.next_batch().await? {
             context.rollup.read(&batch);
@@ -73,12 +73,12 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
             );
         }
     }
-    let targets = Targets::new(&series);
+    let targets = Targets::new(&series, *lookup != node.grid);
     targets.check(enriched.iter().chain(&rest))?;
     for row in rest {
         enriched.extend(targets.enrich(row, &selector)?);
     }
-    Ok(enriched)
+    merge_steps(enriched)
 }
 
 fn has_target(row: &Row) -> bool {
@@ -120,24 +120,32 @@ impl InfoSelector {
         self.names.iter().all(|m| m.matches(labels.metric_name()))
     }
 
-    /// Matchers for the info series of the targets of `rows`. As in Prometheus, all info series
-    /// must have an identifying label that some row has.
-    fn selection(&self, rows: &[Row], implied: &[Matcher]) -> Vec<Matcher> {
-        let matchers = self.names.iter().chain(&self.data).chain(implied);
-        let mut matchers: Vec<Matcher> = matchers.cloned().collect();
-        for name in IDENTIFYING {
-            let values: BTreeSet<&str> =
-                rows.iter().filter_map(|row| row.labels.get(name)).collect();
-            if values.is_empty() {
-                continue;
-            }
-            let escaped: Vec<String> = values.into_iter().map(escaped).collect();
-            // A pattern that is too large is omitted: targets are compared again below.
-            if let Ok(matcher) = Matcher::new(MatchOp::Regex, name, escaped.join("|")) {
-                matchers.push(matcher);
+    /// Matchers for the info series of the targets of `rows`: a list for each set of identifying
+    /// labels that targets have, because an info series has no other ones. The lists have no series
+    /// in common.
+    fn selections(&self, rows: &[Row], implied: &[Matcher]) -> Vec<Vec<Matcher>> {
+        let mut values_by_set: BTreeMap<[bool; 2], [BTreeSet<&str>; 2]> = BTreeMap::new();
+        for row in rows.iter().filter(|row| has_target(row)) {
+            let target = IDENTIFYING.map(|name| row.labels.get(name));
+            let values = values_by_set.entry(target.map(|value| value.is_some()));
+            for (values, value) in values.or_default().iter_mut().zip(target) {
+                values.extend(value);
             }
         }
-        matchers
+        let selection = |all_values: [BTreeSet<&str>; 2]| {
+            let matchers = self.names.iter().chain(&self.data).chain(implied);
+            let identifying = IDENTIFYING.into_iter().zip(all_values);
+            let identifying = identifying.filter_map(|(name, values)| {
+                if values.is_empty() {
+                    return Some(Matcher::equal(name, ""));
+                }
+                let escaped: Vec<String> = values.into_iter().map(escaped).collect();
+                // A pattern that is too large is omitted: targets are compared again below.
+                Matcher::new(MatchOp::Regex, name, escaped.join("|")).ok()
+            });
+            matchers.cloned().chain(identifying).collect()
+        };
+        values_by_set.into_values().map(selection).collect()
     }
 
     fn wants_label(&self, name: &str) -> bool {
@@ -161,10 +169,12 @@ fn escaped(text: &str) -> String {
 struct Targets<'r> {
     key: LabelKey,
     by_target: HashMap<Vec<u8>, Vec<&'r Row>>,
+    /// Info series have one step, for all those of the rows.
+    looked_up_once: bool,
 }
 
 impl<'r> Targets<'r> {
-    fn new(infos: &'r [Row]) -> Self {
+    fn new(infos: &'r [Row], looked_up_once: bool) -> Self {
         let key = LabelKey::new(&IDENTIFYING.map(String::from), false);
         let mut by_target: HashMap<Vec<u8>, Vec<&Row>> = HashMap::new();
         let mut target = Vec::new();
@@ -172,7 +182,16 @@ impl<'r> Targets<'r> {
             key.write(&info.labels, &mut target);
             by_target.entry(target.clone()).or_default().push(info);
         }
-        Self { key, by_target }
+        Self {
+            key,
+            by_target,
+            looked_up_once,
+        }
+    }
+
+    /// The step of the info series for one of the rows.
+    fn lookup_step(&self, step: usize) -> usize {
+        if self.looked_up_once { 0 } else { step }
     }
 
     /// No target may have two series of a metric with equal times at a step with a row, not even a
@@ -188,7 +207,7 @@ impl<'r> Targets<'r> {
         let present = present.iter().enumerate().filter(|(_, present)| **present);
         for (step, _) in present {
             for infos in self.by_target.values() {
-                latest(infos, step)?;
+                latest(infos, self.lookup_step(step))?;
             }
         }
         Ok(())
@@ -208,7 +227,7 @@ impl<'r> Targets<'r> {
         let steps = row.values.floats.len();
         let mut enriched: BTreeMap<Vec<usize>, Row> = BTreeMap::new();
         for step in (0..steps).filter(|step| row.values.is_present(*step)) {
-            let chosen = latest(infos, step)?;
+            let chosen = latest(infos, self.lookup_step(step))?;
             if chosen.is_empty() && !selector.keeps_unmatched {
                 continue;
             }

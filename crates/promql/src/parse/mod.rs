@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Holds always:
-//! - The language is that of Prometheus 3.14 with every experimental part enabled; errors have its
+//! - The language is that of Prometheus 3.15 with every experimental part enabled; errors have its
 //!   words.
 //! - No text panics or exhausts the stack: length, nesting and height are limited by named
 //!   constants.

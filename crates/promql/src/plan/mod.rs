@@ -13,7 +13,6 @@
 mod build;
 mod distinct;
 mod explain;
-mod invariant;
 mod names;
 mod optimize;
 mod visit;
@@ -188,6 +187,9 @@ pub(crate) enum VectorKind {
         /// What they imply besides.
         implied: Vec<Matcher>,
         lookback_ms: i64,
+        /// The steps before which info series are looked up: those of the node, or one for all of
+        /// them.
+        lookup: Grid,
         offset_ms: i64,
         choice: RollupChoice,
     },

@@ -31,7 +31,7 @@ pub use rolled::{KeptTime, RolledSource};
 pub enum Language {
     /// That of Prometheus 2.42, without the few functions that have changed since.
     Prometheus2,
-    /// All of Prometheus 3.14, every experimental part included.
+    /// All of Prometheus 3.15, every experimental part included.
     Everything,
 }
 

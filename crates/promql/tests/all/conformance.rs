@@ -8,7 +8,7 @@ use icecore_promql::{Engine, EngineOptions};
 
 /// Number of evaluations in the scripts of the Prometheus project. Their README counts one less:
 /// one `eval` is indented.
-const GIVEN_EVALS: usize = 1899;
+const GIVEN_EVALS: usize = 1925;
 
 fn project_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

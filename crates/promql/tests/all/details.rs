@@ -1,4 +1,5 @@
-//! Details of Prometheus that its own scripts do not cover; each was compared with 3.14.
+//! Details of Prometheus that its own scripts do not cover; each was compared with 3.14 or
+//! 3.15.
 
 use icecore_promql::Engine;
 use icecore_promql::script::run_file;
@@ -183,7 +184,7 @@ eval instant at 0 info(build_info, {__name__!="other_info"})
 
 eval instant at 0 info(metric)
   metric{instance="a", job="1", data="x"} 1
-  metric{instance="b"} 2
+  metric{instance="b", data="y"} 2
 
 eval instant at 0 info(metric{instance="b"})
   metric{instance="b", data="y"} 2

@@ -59,6 +59,10 @@ pub(super) fn is_restart(previous: SampleStart, current: SampleStart) -> bool {
     if current.start == 0 || current.start >= current.time {
         return false;
     }
+    // The same counter, even if it seems to have started after the previous sample.
+    if current.start == previous.start {
+        return false;
+    }
     if current.start != previous.time {
         return current.start > previous.time;
     }
@@ -97,5 +101,10 @@ mod tests {
             !of((10, 11), (20, 10)),
             "an invalid start is an unknown one"
         );
+        assert!(
+            !of((10, 11), (20, 11)),
+            "the same start, after the first sample"
+        );
+        assert!(of((10, 12), (20, 11)), "another start");
     }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use icecore_model::{METRIC_NAME, Matcher};
 
+use super::data_time::DataTime;
 use super::{Builder, text_of};
 use crate::error::{Error, Result};
 use crate::exec::Grid;
 use crate::functions::window::{check_mode, window_function};
 use crate::functions::{map_function, vector_function};
-use crate::parse::{Call, Expr, TimeModifiers, ValueType};
+use crate::parse::{Call, Expr, ValueType};
 use crate::plan::{Arg, INFO_METRIC, Scalar, ScalarKind, SelectorOutput, Vector, VectorKind};
 
 impl Builder<'_> {
@@ -161,58 +162,20 @@ impl Builder<'_> {
             named.push(Matcher::equal(METRIC_NAME, INFO_METRIC));
         }
         let implied = self.context.implied.of(&named).cloned().collect();
-        let offset_ms = match self.data_time(base)? {
-            Some((Some(at_ms), offset_ms)) => grid
-                .start_ms
-                .saturating_sub(at_ms)
-                .saturating_add(offset_ms),
-            Some((None, offset_ms)) => offset_ms,
-            None => 0,
+        let (lookup, offset_ms) = match self.data_time(base)? {
+            Some(DataTime::Fixed(time_ms)) => (Grid::instant(time_ms), 0),
+            Some(DataTime::Before(offset_ms)) => (grid, offset_ms),
+            None => (grid, 0),
         };
         Ok(VectorKind::Info {
             input,
             matchers,
             implied,
             lookback_ms: self.context.lookback_ms,
+            lookup,
             offset_ms,
-            choice: self.instant_choice(grid, offset_ms),
+            choice: self.instant_choice(lookup, offset_ms),
         })
-    }
-
-    /// The time of the data of an expression: that of `@`, if there is one, and the offset before
-    /// it or the step. The first selector decides.
-    pub(super) fn data_time(&self, expr: &Expr) -> Result<Option<(Option<i64>, i64)>> {
-        let of_modifiers = |time: &TimeModifiers| {
-            let offset_ms = self.duration(&time.offset)?;
-            Ok::<_, Error>((self.at(time), offset_ms))
-        };
-        match expr {
-            Expr::Vector(selector) => of_modifiers(&selector.time).map(Some),
-            Expr::Matrix(matrix) => of_modifiers(&matrix.selector.time).map(Some),
-            Expr::Subquery(subquery) => {
-                let (at_ms, offset_ms) = of_modifiers(&subquery.time)?;
-                Ok(match self.data_time(&subquery.expr)? {
-                    Some((None, inner_ms)) => Some((at_ms, offset_ms.saturating_add(inner_ms))),
-                    inner => inner,
-                })
-            }
-            Expr::Paren(paren) => self.data_time(&paren.expr),
-            Expr::Unary(unary) => self.data_time(&unary.expr),
-            Expr::Aggregate(aggregate) => self.data_time(&aggregate.expr),
-            Expr::Binary(binary) => match self.data_time(&binary.lhs)? {
-                None => self.data_time(&binary.rhs),
-                found => Ok(found),
-            },
-            Expr::Call(call) => {
-                for arg in &call.args {
-                    if let Some(found) = self.data_time(arg)? {
-                        return Ok(Some(found));
-                    }
-                }
-                Ok(None)
-            }
-            Expr::Number(_) | Expr::String(_) => Ok(None),
-        }
     }
 }
 

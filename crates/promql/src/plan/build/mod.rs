@@ -1,6 +1,8 @@
 //! The plan of an expression, node by node.
 
 mod calls;
+mod data_time;
+mod invariant;
 mod share;
 mod times;
 
@@ -10,7 +12,6 @@ use std::sync::Arc;
 use icecore_model::rollup::{OffGrid, RollupChoice, WindowFields};
 use icecore_model::{Evaluations, ImpliedMatchers};
 
-use super::invariant::is_invariant;
 use super::{
     Grouping, Parameter, Plan, Root, Rules, Scalar, ScalarKind, Scan, ScanUse, SelectorOutput,
     SharedVector, Vector, VectorKind,
@@ -127,7 +128,7 @@ impl<'q> Builder<'q> {
     /// A vector. Invariant expressions are evaluated once, and expressions that occur twice are
     /// shared.
     fn vector(&mut self, expr: &Expr, grid: Grid) -> Result<Vector> {
-        if grid.steps > 1 && is_invariant(expr) {
+        if grid.steps > 1 && self.is_invariant(expr) {
             // Any time will do; with the same one everywhere, subqueries can share it, too.
             let time_ms = self.context.grid.start_ms;
             let enclosing = std::mem::replace(&mut self.requested_end_ms, time_ms);
@@ -136,7 +137,7 @@ impl<'q> Builder<'q> {
             let kind = VectorKind::Repeat(Box::new(once?));
             return Ok(Vector { grid, kind });
         }
-        if self.requested_end_ms != grid.start_ms && is_invariant(expr) {
+        if self.requested_end_ms != grid.start_ms && self.is_invariant(expr) {
             let enclosing = std::mem::replace(&mut self.requested_end_ms, grid.start_ms);
             let once = self.vector(expr, grid);
             self.requested_end_ms = enclosing;

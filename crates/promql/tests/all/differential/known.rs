@@ -37,7 +37,7 @@ pub(crate) struct KnownDifference {
     pub(crate) excuses: fn(&Case<'_>) -> bool,
 }
 
-/// Differences to 3.14.
+/// Differences to 3.15.
 pub(crate) const KNOWN: &[KnownDifference] = &[
     KnownDifference {
         reason: "rows come out of an operator in the order of a Go map, so which of equal values topk takes, \
@@ -48,30 +48,11 @@ pub(crate) const KNOWN: &[KnownDifference] = &[
         },
     },
     KnownDifference {
-        reason: "info() of 3.14 forgets that a name is to be removed late; later versions do not",
-        excuses: |case| {
-            let names_matter =
-                case.query.contains("__name__") || case.ours.failed_with("same labelset");
-            case.delayed_names
-                && case.query.contains("info(")
-                && (names_matter || case.ours.is_same_but_for_names(case.theirs))
-        },
-    },
-    KnownDifference {
-        reason: "info() of 3.14 looks for info series at the time of the step, whatever @ and offset say of \
-                 the others; later versions do not",
-        excuses: |case| case.query.contains("info(") && case.contains_any(&[" @ ", " offset "]),
-    },
-    KnownDifference {
         reason: "timestamp(x @ t offset d) forgets the offset but not where it would have read",
         excuses: |case| {
             let moved = case.query.contains(" @ ") && case.query.contains(" offset ");
             moved && case.query.contains("timestamp(")
         },
-    },
-    KnownDifference {
-        reason: "predict_linear of a subquery with @ is empty in 3.14; later versions fixed it (#18610)",
-        excuses: |case| predicts_from_fixed_subquery(case.query),
     },
     KnownDifference {
         reason: "the labels of absent() follow the order of matchers, which the head of Prometheus changes, \
@@ -81,7 +62,7 @@ pub(crate) const KNOWN: &[KnownDifference] = &[
         },
     },
     KnownDifference {
-        reason: "where names are removed late 3.14 does not look for equal series at a fixed moment, and so \
+        reason: "where names are removed late 3.15 does not look for equal series at a fixed moment, and so \
                  lets absent_over_time see the series of one quantile twice",
         excuses: |case| {
             case.delayed_names
@@ -120,28 +101,7 @@ fn names_label_twice(query: &str) -> bool {
     })
 }
 
-/// Whether a `predict_linear` has a subquery with `@` before its comma.
-fn predicts_from_fixed_subquery(query: &str) -> bool {
-    let mut calls = query.split("predict_linear(").skip(1);
-    calls.any(|rest| {
-        let mut depth = 0;
-        let end = rest.find(|c| {
-            match c {
-                '(' | '[' | '{' => depth += 1,
-                ')' | ']' | '}' => depth -= 1,
-                _ => {}
-            }
-            c == ',' && depth == 0
-        });
-        let argument = &rest[..end.unwrap_or(rest.len())];
-        argument.rsplit_once('[').is_some_and(|(_, brackets)| {
-            let modifiers = brackets.split_once(']').map_or("", |(_, after)| after);
-            brackets.contains(':') && modifiers.contains('@')
-        })
-    })
-}
-
-/// Where 2.42 answers otherwise than 3.14, which we follow, and neither the data nor the generator
+/// Where 2.42 answers otherwise than 3.15, which we follow, and neither the data nor the generator
 /// can avoid it.
 pub(crate) const KNOWN_OLD: &[KnownDifference] = &[
     KnownDifference {

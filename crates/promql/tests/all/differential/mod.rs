@@ -1,8 +1,8 @@
 //! Our answers against those of a real Prometheus, for random queries over random data.
 //!
 //! ```text
-//!               ┌─► Prometheus 3.14, names removed at once ─┐
-//! seed ─► data ─┼─► Prometheus 3.14, names removed late ────┤ same answer, warnings and infos?
+//!               ┌─► Prometheus 3.15, names removed at once ─┐
+//! seed ─► data ─┼─► Prometheus 3.15, names removed late ────┤ same answer, warnings and infos?
 //!               └─► our engine, in either mode ─────────────┴─ known difference? ─► report
 //! ```
 //!
@@ -57,7 +57,7 @@ fn answers_are_those_of_prometheus() {
     };
     if !binary.is_current() {
         println!(
-            "FALLBACK: comparing with Prometheus {}, not 3.14: smaller language, more differences excused",
+            "FALLBACK: comparing with Prometheus {}, not 3.15: smaller language, more differences excused",
             binary.version
         );
     }

@@ -278,51 +278,6 @@ impl Outcome {
         ours.len() == theirs.len() && pairs.all(|(a, b)| a.0 == b.0 && same(a.1, b.1))
     }
 
-    /// Whether both are the same without metric names and types.
-    pub(crate) fn is_same_but_for_names(&self, other: &Self) -> bool {
-        match (self.without_names(), other.without_names()) {
-            (Some(ours), Some(theirs)) => ours.difference(&theirs, false).is_none(),
-            _ => false,
-        }
-    }
-
-    /// `None` if series become equal.
-    fn without_names(&self) -> Option<Self> {
-        let Self::Value {
-            kind,
-            series,
-            histograms,
-            ..
-        } = self
-        else {
-            return None;
-        };
-        let mut without = Self::Value {
-            kind,
-            series: BTreeMap::new(),
-            histograms: BTreeMap::new(),
-            in_order: Vec::new(),
-            annotations: BTreeSet::new(),
-        };
-        if let Self::Value {
-            series: nameless,
-            histograms: nameless_histograms,
-            ..
-        } = &mut without
-        {
-            for (labels, points) in series {
-                let before = nameless.insert(nameless_text(labels), points.clone());
-                before.is_none().then_some(())?;
-            }
-            for ((labels, time), shown) in histograms {
-                let key = (nameless_text(labels), *time);
-                let before = nameless_histograms.insert(key, shown.clone());
-                before.is_none().then_some(())?;
-            }
-        }
-        Some(without)
-    }
-
     pub(crate) fn has(&self, is_meant: fn(f64) -> bool) -> bool {
         let Self::Value { series, .. } = self else {
             return false;
@@ -462,15 +417,6 @@ fn json_labels(metric: &Value) -> String {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str().unwrap())),
     )
-}
-
-/// The text of labels without name, type and unit.
-fn nameless_text(labels: &str) -> String {
-    let of_metric = ["__name__=", "__type__=", "__unit__="];
-    let kept = labels
-        .split(',')
-        .filter(|label| !of_metric.iter().any(|start| label.starts_with(start)));
-    kept.collect::<Vec<_>>().join(",")
 }
 
 fn labels_text<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> String {

@@ -20,7 +20,7 @@ const FEATURES: &str = "promql-experimental-functions,promql-duration-expr,\
                         use-start-timestamps";
 
 /// The version of a binary that does not report it.
-const UNNAMED_VERSION: &str = "3.14 (unnamed)";
+const UNNAMED_VERSION: &str = "3.15 (unnamed)";
 
 /// A Prometheus binary.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Binary {
 
     /// Whether it has the language of our parser.
     pub(crate) fn is_current(&self) -> bool {
-        self.number() >= (3, 14)
+        self.number() >= (3, 15)
     }
 }
 
