@@ -136,13 +136,10 @@ fn matrix(expr: Expr, range: Duration, end: usize) -> Result<Expr, &'static str>
     let Expr::Vector(selector) = expr else {
         return Err("ranges only allowed for vector selectors");
     };
-    if !matches!(
-        selector.time.offset,
-        Duration::Millis(0) | Duration::Expr(_)
-    ) {
+    if !matches!(selector.time.offset, Duration::Millis(0)) {
         return Err("no offset modifiers allowed before range");
     }
-    if matches!(selector.time.at, Some(At::Timestamp(_))) {
+    if selector.time.at.is_some() {
         return Err("no @ modifiers allowed before range");
     }
     let span = Span {

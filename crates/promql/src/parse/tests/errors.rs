@@ -186,7 +186,19 @@ fn of_ranges_and_modifiers() {
             "foo offset 1m[5m]",
             "1:14 no offset modifiers allowed before range",
         ),
+        (
+            "foo offset (step())[5m]",
+            "1:20 no offset modifiers allowed before range",
+        ),
         ("foo @ 1[5m]", "1:8 no @ modifiers allowed before range"),
+        (
+            "foo @ start()[5m]",
+            "1:14 no @ modifiers allowed before range",
+        ),
+        (
+            "foo @ end()[5m]",
+            "1:12 no @ modifiers allowed before range",
+        ),
         (
             "1[5m:]",
             "1:1 subquery is only allowed on instant vector, got scalar instead",
