@@ -351,8 +351,8 @@ async fn looking_writes_nothing() {
 fn busy_options(location: &str) -> Options {
     let mut options = options(location);
     options.store.gc_interval = Duration::from_millis(500);
-    // Four times as long as the writer itself waits to look for a newer manifest, so that a check on
-    // a busy machine ends before its files go.
+    // Four times as long as the writer itself waits to look for a newer manifest, so that a check
+    // on a busy machine ends before its files go.
     options.store.gc_min_age = Duration::from_secs(4);
     options.store.l0_sst_bytes = 64 << 10;
     options.store.unflushed_bytes_max = 1 << 20;
