@@ -18,9 +18,9 @@ use icecore_model::event::{EventShard, EventStore};
 use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
 use icecore_model::{
-    BoxFuture, BucketSize, Catalog, CatalogRecord, Clock, Exemplar, Fill, Labels, Levels, Metadata,
-    PendingWrite, SampleStore, Selection, SeriesSource, SeriesStream, SourceError, StoreError,
-    SystemClock, WriteOutcome,
+    BoxFuture, BucketSize, Catalog, CatalogRecord, Clock, Fill, Levels, Metadata, PendingWrite,
+    SampleStore, Selection, SeriesSource, SeriesStream, SourceError, StoreError, SystemClock,
+    WriteOutcome,
 };
 use icecore_records::key;
 use parking_lot::Mutex;
@@ -47,8 +47,8 @@ use crate::options::{Limits, Options};
 use crate::pause::Pauses;
 use crate::pool::{Pool, WriteThreads};
 use crate::read::{
-    self, BucketFigures, Cardinality, ExemplarQuery, LabelQuery, NamedCount, Ranking, Reader,
-    SelectStream, SeriesList,
+    self, BucketFigures, Cardinality, ExemplarList, ExemplarQuery, LabelQuery, NamedCount, Ranking,
+    Reader, SelectStream, SeriesList,
 };
 use crate::retention::Retention;
 use crate::slate::engine::{Closed, Engine};
@@ -296,10 +296,7 @@ impl Database {
 
     /// Exemplars of the series that match any selector: series in label order, exemplars in time
     /// order, each once.
-    pub fn exemplars(
-        &self,
-        query: ExemplarQuery,
-    ) -> BoxFuture<'_, Result<Vec<(Labels, Vec<Exemplar>)>>> {
+    pub fn exemplars(&self, query: ExemplarQuery) -> BoxFuture<'_, Result<ExemplarList>> {
         Box::pin(async move { read::exemplars(&self.reader, query).await })
     }
 

@@ -53,8 +53,8 @@ pub use options::{
     StoreOptions,
 };
 pub use read::{
-    BucketFigures, BucketRole, Cardinality, ExemplarQuery, FocusCounts, LabelQuery, NamedCount,
-    Ranking, SeriesList,
+    BucketFigures, BucketRole, Cardinality, ExemplarList, ExemplarQuery, FocusCounts, LabelQuery,
+    NamedCount, Ranking, SeriesList,
 };
 pub use restore::{Restore, RestoreProgress, RestoreReport, restore};
 pub use slate::health::{StoreFigures, StoreOperation};

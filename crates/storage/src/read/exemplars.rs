@@ -42,11 +42,12 @@ impl ExemplarQuery {
     }
 }
 
-type Found = Vec<(Labels, Vec<Exemplar>)>;
+/// Series in label order, each with its exemplars in time order.
+pub type ExemplarList = Vec<(Labels, Vec<Exemplar>)>;
 
 /// Series in label order, their exemplars in time order, each once. Series without any are left
 /// out.
-pub(crate) async fn exemplars(reader: &Arc<Reader>, query: ExemplarQuery) -> Result<Found> {
+pub(crate) async fn exemplars(reader: &Arc<Reader>, query: ExemplarQuery) -> Result<ExemplarList> {
     let max = reader.context.options.read.exemplars_max;
     let mut query = query;
     let kept_since = reader.buckets.kept_since();
@@ -85,11 +86,15 @@ pub(crate) async fn exemplars(reader: &Arc<Reader>, query: ExemplarQuery) -> Res
     reader.context.pool.run(unite).await?
 }
 
-async fn in_bucket(reader: &Reader, from: BucketView, query: &ExemplarQuery) -> Result<Found> {
+async fn in_bucket(
+    reader: &Reader,
+    from: BucketView,
+    query: &ExemplarQuery,
+) -> Result<ExemplarList> {
     let meta = bucket_meta_of(&from).await?;
     let (view, bucket) = (&from.view, from.bucket);
     if meta.exemplars == 0 {
-        return Ok(Found::new());
+        return Ok(ExemplarList::new());
     }
     let gets = reader.context.options.read.concurrent_gets;
     let mut ids = RoaringBitmap::new();
@@ -120,7 +125,7 @@ async fn in_bucket(reader: &Reader, from: BucketView, query: &ExemplarQuery) -> 
     }
     let ids: Vec<u32> = by_id.keys().copied().collect();
     let key_of = |id| key::forward_index(bucket, id);
-    let mut found = Found::with_capacity(ids.len());
+    let mut found = ExemplarList::with_capacity(ids.len());
     for record in fetch(view, &ids, key_of, false, gets).await? {
         let forward = forward_index::decode(&record.value)
             .map_err(|cause| corrupt(&key_of(record.id), cause))?;
@@ -130,7 +135,7 @@ async fn in_bucket(reader: &Reader, from: BucketView, query: &ExemplarQuery) -> 
     Ok(found)
 }
 
-fn unite(parts: impl Iterator<Item = (Labels, Vec<Exemplar>)>, max: usize) -> Result<Found> {
+fn unite(parts: impl Iterator<Item = (Labels, Vec<Exemplar>)>, max: usize) -> Result<ExemplarList> {
     let mut by_labels: BTreeMap<Labels, Vec<Exemplar>> = BTreeMap::new();
     for (labels, exemplars) in parts {
         by_labels.entry(labels).or_default().extend(exemplars);
