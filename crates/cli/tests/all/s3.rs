@@ -178,9 +178,12 @@ fn of_two_racing_writers_on_s3_one_survives() {
         std::thread::scope(|scope| {
             let _stopping = load.stopping();
             for (writer, served) in writers.iter_mut().zip(&mut contenders) {
-                scope.spawn(move || match served.wait_ready() {
-                    true => writer.run(&mut served.client(), load, 20_000),
-                    false => drop(load.ending()),
+                scope.spawn(move || {
+                    if served.wait_ready() {
+                        writer.run(&mut served.client(), load, 20_000);
+                    } else {
+                        drop(load.ending());
+                    }
                 });
             }
             // Until one of them answers no more, and the other one has answered for a while.
