@@ -9,8 +9,8 @@ use icecore_records::bucket_meta::BucketMeta;
 use icecore_records::watermark::Watermark;
 use icecore_records::{
     Bucket, DecodeError, ParsedKey, RecordType, bucket_list, bucket_meta, delta_totals,
-    epoch_summary, flush_cursor, flush_mark, journal, key, maintenance_job, retired_bucket,
-    tombstones, watermark,
+    epoch_summary, flush_cursor, flush_mark, journal, key, maintenance_job, restore_mark,
+    retention_state, retired_bucket, tombstones, watermark,
 };
 
 use super::Inspector;
@@ -243,6 +243,12 @@ impl Survey {
             }
             ParsedKey::EpochSummary { .. } => {
                 epoch_summary::decode(&record.value)?;
+            }
+            ParsedKey::RetentionState => {
+                retention_state::decode(&record.value)?;
+            }
+            ParsedKey::RestoreMark => {
+                restore_mark::decode(&record.value)?;
             }
             ParsedKey::MetricMetadata { .. } => self.overview.metadata += 1,
             ParsedKey::CatalogRecord { .. } => self.overview.catalog_records += 1,

@@ -5,7 +5,8 @@ use icecore_model::BucketSize;
 use icecore_records::columns::{Times, time_column};
 use icecore_records::maintenance_job::{self, Counts, Job, JobKind, JobSource, Phase};
 use icecore_records::{
-    BucketMeta, HistogramEntry, coarse_samples, histogram_series, merge, retired_bucket,
+    BucketMeta, HistogramEntry, RetentionState, coarse_samples, histogram_series, merge,
+    retention_state, retired_bucket,
 };
 
 use super::*;
@@ -348,6 +349,11 @@ async fn the_overview_knows_what_comes_and_goes() {
                 forward("a").into(),
             ),
             (key::flush_cursor(bucket()), flush_cursor::encode(3)),
+            // Which a writer may or may not have written before it was closed.
+            (
+                key::retention_state(),
+                retention_state::encode(&RetentionState::default()).into(),
+            ),
         ])
         .await;
     let store = Some(Arc::clone(&bench.store));
