@@ -196,7 +196,7 @@ impl TestServer {
         lines_of_export(&self.read("/api/v1/export", params).await)
     }
 
-    /// The same where samples may come between two requests.
+    /// Lines of an export by one request, for tests in which samples come between two.
     pub(crate) async fn export_once(&self, params: &[(&str, &str)]) -> Vec<serde_json::Value> {
         lines_of_export(&self.get("/api/v1/export", params).await)
     }
