@@ -114,12 +114,6 @@ const DEVIATIONS: &[Deviation] = &[
         "of two points at one time the last counts, however they were encoded",
     ),
     (
-        "search",
-        "search lookup meta",
-        &[83],
-        "the recorded text says how long the original took",
-    ),
-    (
         "tree",
         "tree branches",
         &[18],
