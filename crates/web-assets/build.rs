@@ -20,7 +20,9 @@ use flate2::write::GzEncoder;
 use xxhash_rust::xxh3::xxh3_128;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/dist");
+    // Asked for when it runs: the script may have been built for another checkout.
+    let package = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);
+    let dist = package.join("../../web/dist");
     // Of a folder cargo watches everything below it.
     println!("cargo::rerun-if-changed={}", dist.display());
     let mut files = Vec::new();
