@@ -2,26 +2,100 @@
 
 /// A float as Go's `%g` and `%v` write it: shortest digits, an exponent below 1e-4 and from 1e6 on.
 pub fn go_float(value: f64) -> String {
+    if let Some(text) = not_finite(value) {
+        return text.to_owned();
+    }
+    let shortest = Shortest::of(value);
+    if (-4..6).contains(&shortest.exponent) {
+        shortest.plain()
+    } else {
+        shortest.scientific()
+    }
+}
+
+/// A float as Go's `FormatFloat(value, 'f', -1, 64)` writes it: shortest digits, never an exponent.
+pub fn go_plain_float(value: f64) -> String {
+    match not_finite(value) {
+        Some(text) => text.to_owned(),
+        None => Shortest::of(value).plain(),
+    }
+}
+
+fn not_finite(value: f64) -> Option<&'static str> {
     if value.is_nan() {
-        return "NaN".to_string();
+        Some("NaN")
+    } else if value.is_infinite() {
+        Some(if value > 0.0 { "+Inf" } else { "-Inf" })
+    } else {
+        None
     }
-    if value.is_infinite() {
-        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_string();
-    }
-    let magnitude = value.abs();
-    if value == 0.0 || (1e-4..1e6).contains(&magnitude) {
-        return format!("{value}");
-    }
-    let written = format!("{value:e}");
-    match written.split_once('e') {
-        Some((digits, exponent)) => {
-            let (sign, number) = match exponent.strip_prefix('-') {
-                Some(number) => ('-', number),
-                None => ('+', exponent),
+}
+
+/// The shortest digits that read back as the same float. Of two that are as near, Go takes the one
+/// that ends in an even digit, and the standard library of Rust does not.
+struct Shortest {
+    is_negative: bool,
+    /// Without zeros at the ends.
+    digits: String,
+    /// The power of ten of the first digit.
+    exponent: i32,
+}
+
+impl Shortest {
+    fn of(value: f64) -> Self {
+        let mut buffer = zmij::Buffer::new();
+        let written = buffer.format_finite(value);
+        let (is_negative, written) = match written.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, written),
+        };
+        let (mantissa, exponent) = written.split_once('e').unwrap_or((written, "0"));
+        let exponent: i32 = exponent.parse().unwrap_or(0);
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits = [whole, fraction].concat();
+        let leading = digits.len() - digits.trim_start_matches('0').len();
+        let significant = digits.trim_matches('0');
+        if significant.is_empty() {
+            return Self {
+                is_negative,
+                digits: "0".to_owned(),
+                exponent: 0,
             };
-            format!("{digits}e{sign}{number:0>2}")
         }
-        None => written,
+        Self {
+            is_negative,
+            exponent: exponent + whole.len() as i32 - 1 - leading as i32,
+            digits: significant.to_owned(),
+        }
+    }
+
+    fn sign(&self) -> &'static str {
+        if self.is_negative { "-" } else { "" }
+    }
+
+    fn plain(&self) -> String {
+        let (sign, digits) = (self.sign(), &self.digits);
+        let Ok(exponent) = usize::try_from(self.exponent) else {
+            let zeros = self.exponent.unsigned_abs() as usize - 1;
+            return format!("{sign}0.{:0<zeros$}{digits}", "");
+        };
+        match digits.split_at_checked(exponent + 1) {
+            Some((whole, "")) => format!("{sign}{whole}"),
+            Some((whole, fraction)) => format!("{sign}{whole}.{fraction}"),
+            None => format!("{sign}{digits:0<width$}", width = exponent + 1),
+        }
+    }
+
+    /// With a sign and two digits of the exponent at least.
+    fn scientific(&self) -> String {
+        let (first, rest) = self.digits.split_at(1);
+        let point = if rest.is_empty() { "" } else { "." };
+        let exponent_sign = if self.exponent < 0 { '-' } else { '+' };
+        let exponent = self.exponent.unsigned_abs();
+        format!(
+            "{}{first}{point}{rest}e{exponent_sign}{exponent:02}",
+            self.sign()
+        )
     }
 }
 
@@ -50,7 +124,9 @@ pub fn go_float_of_digits(value: f64, digits: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{go_float, go_float_of_digits};
+    use proptest::prelude::*;
+
+    use super::{go_float, go_float_of_digits, go_plain_float};
 
     #[test]
     fn with_few_digits() {
@@ -90,6 +166,48 @@ mod tests {
         ];
         for (value, expected) in cases {
             assert_eq!(go_float(value), expected);
+        }
+    }
+
+    #[test]
+    fn without_an_exponent() {
+        let cases = [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (-1.5, "-1.5"),
+            (100.0, "100"),
+            (1e21, "1000000000000000000000"),
+            (1.25e-7, "0.000000125"),
+            (0.1, "0.1"),
+            (1_234_567.875, "1234567.875"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NEG_INFINITY, "-Inf"),
+            (f64::NAN, "NaN"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(go_plain_float(value), expected);
+        }
+    }
+
+    /// It lies exactly between the two shortest numbers that read back as it.
+    #[test]
+    fn of_two_that_are_as_near_the_even_one_is_taken() {
+        let value = -175_248_344.392_578_125;
+        assert_eq!(go_plain_float(value), "-175248344.39257812");
+        assert_eq!(go_float(value), "-1.7524834439257812e+08");
+        assert_ne!(go_plain_float(value), format!("{value}"));
+    }
+
+    proptest! {
+        #[test]
+        fn the_shortest_digits_that_read_back(bits: u64) {
+            let value = f64::from_bits(bits);
+            prop_assume!(value.is_finite());
+            let plain = go_plain_float(value);
+            prop_assert_eq!(plain.parse::<f64>().unwrap().to_bits(), bits);
+            prop_assert_eq!(plain.len(), format!("{value}").len());
+            prop_assert!(!plain.contains('e'));
+            prop_assert_eq!(go_float(value).parse::<f64>().unwrap().to_bits(), bits);
         }
     }
 }

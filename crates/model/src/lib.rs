@@ -46,7 +46,7 @@ pub use float_histogram::{
     AddOutcome as HistogramAddOutcome, Bucket as HistogramBucket,
     CompensatedSum as CompensatedHistogram, FloatHistogram, HistogramOpError,
 };
-pub use go_float::{go_float, go_float_of_digits};
+pub use go_float::{go_float, go_float_of_digits, go_plain_float};
 pub use histogram::{
     CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramAddError, HistogramCounts,
     HistogramError, MAX_HISTOGRAM_BUCKETS, Span,

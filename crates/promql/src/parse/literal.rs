@@ -1,6 +1,6 @@
 //! Literals: numbers and durations.
 
-use super::go_float;
+use icecore_model::go_plain_float;
 
 /// Nanoseconds of the units of a duration, in the order in which they are written.
 const UNITS: [(&str, u64); 7] = [
@@ -168,11 +168,7 @@ pub(super) fn seconds_to_millis(seconds: f64) -> i64 {
 
 /// A number in a query, never with an exponent.
 pub(super) fn format_number(value: f64) -> String {
-    if value.is_finite() {
-        format!("{value}")
-    } else {
-        go_float(value)
-    }
+    go_plain_float(value)
 }
 
 /// A duration as Prometheus writes it: `1h30m`, `1w`, `10d`.

@@ -4,6 +4,8 @@
 //! Holds always: parsing is correctly rounded. The fast path is taken only where one division of
 //! exact numbers gives the same result.
 
+use icecore_model::go_float;
+
 /// Powers of ten that a double holds exactly.
 const EXACT_POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
@@ -83,27 +85,16 @@ pub(super) fn seconds_to_ms(seconds: f64) -> Option<i64> {
 /// A number as OpenMetrics and Prometheus write it in `le` and `quantile`: always with a dot or an
 /// exponent, which has at least two digits and is used from 10^6 on and below 10^−4 (Go's `%g`).
 pub(super) fn format_float(value: f64) -> String {
-    if value.is_nan() {
-        return "NaN".into();
+    // A negative zero is a zero here.
+    let mut text = if value == 0.0 {
+        "0".to_owned()
+    } else {
+        go_float(value)
+    };
+    if value.is_finite() && !text.contains(['.', 'e']) {
+        text.push_str(".0");
     }
-    if value.is_infinite() {
-        return if value > 0.0 { "+Inf" } else { "-Inf" }.into();
-    }
-    if value == 0.0 {
-        return "0.0".into();
-    }
-    let scientific = format!("{value:e}");
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..6).contains(&exponent) {
-        let mut plain = format!("{value}");
-        if !plain.contains('.') {
-            plain.push_str(".0");
-        }
-        return plain;
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+    text
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MemoryBudget};
+use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MemoryBudget, go_plain_float};
 
 use super::Accumulator;
 use super::groups::Groups;
@@ -94,7 +94,7 @@ impl Accumulator for CountValues {
             for step in 0..self.steps {
                 let text = match (row.values.histogram(step), row.values.float(step)) {
                     (Some(histogram), _) => histogram.to_string(),
-                    (None, Some(value)) => plain_float(value),
+                    (None, Some(value)) => go_plain_float(value),
                     (None, None) => continue,
                 };
                 self.count(number, text, step)?;
@@ -110,15 +110,5 @@ impl Accumulator for CountValues {
     fn heap_bytes(&self) -> usize {
         // A row has its values, and its labels twice.
         self.rows.len() * (8 * self.steps + 512)
-    }
-}
-
-/// A float as Go's `FormatFloat(v, 'f', -1, 64)` writes it: never an exponent.
-fn plain_float(value: f64) -> String {
-    match value {
-        _ if value.is_nan() => "NaN".to_string(),
-        f64::INFINITY => "+Inf".to_string(),
-        f64::NEG_INFINITY => "-Inf".to_string(),
-        _ => format!("{value}"),
     }
 }
