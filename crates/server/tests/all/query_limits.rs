@@ -175,7 +175,12 @@ async fn queries_wait_for_their_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_query_that_computes_is_canceled_as_well() {
-    let served = TestServer::start(&[("query.max_samples", "1000000000000")]).await;
+    // So that nothing else ends it.
+    let unlimited = [
+        ("query.max_samples", "1000000000000"),
+        ("query.timeout", "1h"),
+    ];
+    let served = TestServer::start(&unlimited).await;
     // Hours of work in one row: windows of half a million values at half a million steps.
     let query =
         "sum(quantile_over_time(0.5, quantile_over_time(0.5, vector(time())[5d:1s])[5d:1s]))";
