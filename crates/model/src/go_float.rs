@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// It lies exactly between the two shortest numbers that read back as it.
+    /// The float lies exactly between the two shortest numbers that read back as it.
     #[test]
     fn of_two_that_are_as_near_the_even_one_is_taken() {
         let value = -175_248_344.392_578_125;
