@@ -192,7 +192,7 @@ mod tests {
     /// The float lies exactly between the two shortest numbers that read back as it.
     #[test]
     fn of_two_that_are_as_near_the_even_one_is_taken() {
-        let value = -175_248_344.392_578_125;
+        let value = -(175_248_344.0 + 201.0 / 512.0);
         assert_eq!(go_plain_float(value), "-175248344.39257812");
         assert_eq!(go_float(value), "-1.7524834439257812e+08");
         assert_ne!(go_plain_float(value), format!("{value}"));
