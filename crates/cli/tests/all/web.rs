@@ -139,8 +139,11 @@ fn make_pipe(path: &Path) {
     assert!(made.success());
 }
 
+/// A name, and the damage itself.
+type Damage = (&'static str, fn(&Path));
+
 /// Damages to a file by editors, full disks and mistakes.
-const DAMAGES: [(&str, fn(&Path)); 7] = [
+const DAMAGES: [Damage; 7] = [
     ("truncated in place", |path| {
         let file = fs::File::options().write(true).open(path);
         file.unwrap().set_len(0).unwrap();
@@ -165,7 +168,7 @@ const DAMAGES: [(&str, fn(&Path)); 7] = [
     // Root may read it all the same, and finds nothing in it.
     ("empty and unreadable", |path| {
         fs::write(path, "").unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
     }),
 ];
 
@@ -238,7 +241,7 @@ fn no_damage_to_the_web_configuration_file_opens_anything() {
         assert_eq!(status_of(served, wrong), 401, "{what}");
         assert_eq!(status_of(served, Some(TOKEN)), 200, "{what}");
     };
-    let without_credentials: [(&str, fn(&Path)); 3] = [
+    let without_credentials: [Damage; 3] = [
         ("without credentials", |path| {
             fs::write(path, "http_server_config: {http2: true}\n").unwrap();
         }),
