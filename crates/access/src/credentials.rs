@@ -6,14 +6,16 @@
 //! ```
 //!
 //! Holds always:
-//! - Secrets are compared in constant time, and a user who does not exist costs as much as one who
-//!   does.
+//! - Secrets are compared in constant time, and every user, known or not, costs as much as the one
+//!   with the dearest hash: the time of an answer tells no name.
 //! - At most [`HashingPool`]'s permits compute bcrypt at once, and a bounded number of requests
 //!   waits for one: guessing passwords cannot take the machine.
 //! - Nothing here has a `Debug` that shows a secret.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hint::black_box;
+use std::ops::Range;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -88,6 +90,12 @@ impl PasswordHash {
     fn is_of(&self, password: &[u8]) -> bool {
         bcrypt::verify(password, &self.text).unwrap_or(false)
     }
+
+    /// The costs of the hashes that are computed beside this one, so that all together take as long
+    /// as one of `cost`: each step of the cost doubles the time.
+    fn costs_to(&self, cost: u32) -> Range<u32> {
+        self.cost..cost
+    }
 }
 
 impl fmt::Debug for PasswordHash {
@@ -134,7 +142,8 @@ impl CertificateRule {
 /// Everything that requests are checked against.
 pub(crate) struct Credentials {
     users: HashMap<String, (PasswordHash, Roles)>,
-    nobody: PasswordHash,
+    /// Computed for users that do not exist, at the highest cost of those that do.
+    dummy: PasswordHash,
     tokens: Vec<(Digest, Roles)>,
     certificates: Vec<CertificateRule>,
     fingerprints: Option<Fingerprints>,
@@ -160,7 +169,7 @@ impl Credentials {
             .map(|(name, hash, roles)| (name, (hash, roles)));
         Self {
             users: users.collect(),
-            nobody: PasswordHash::of_nobody(cost.unwrap_or(COST_USUAL)),
+            dummy: PasswordHash::of_nobody(cost.unwrap_or(COST_USUAL)),
             tokens,
             certificates,
             fingerprints: Fingerprints::new(),
@@ -269,9 +278,13 @@ impl Credentials {
             return known;
         }
         let found = self.users.get(user);
-        let hash = found.map_or(&self.nobody, |(hash, _)| hash).clone();
+        let hash = found.map_or(&self.dummy, |(hash, _)| hash).clone();
+        let cost = self.dummy.cost;
         let is_right = tokio::task::spawn_blocking(move || {
             let is_right = hash.is_of(&password);
+            for cost in hash.costs_to(cost) {
+                black_box(PasswordHash::of_nobody(cost).is_of(&password));
+            }
             // Released here and not with the request: a client that disconnects frees nothing.
             drop(permit);
             is_right
@@ -370,6 +383,8 @@ impl Drop for QueueSlot<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
     use crate::cache::ENTRIES_MAX;
 
@@ -514,6 +529,36 @@ mod tests {
         drop(waiting);
         drop(taken);
         drop(hashing.permit().await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn the_time_of_an_answer_tells_no_name() {
+        let cheap = hash();
+        let dear = PasswordHash::parse(&bcrypt::hash("right", 9).unwrap()).unwrap();
+        for hash in [&cheap, &dear, &PasswordHash::of_nobody(9)] {
+            let beside = hash.costs_to(9).map(|cost| 1_u64 << cost).sum::<u64>();
+            assert_eq!((1 << hash.cost) + beside, 1 << 9);
+        }
+        let users = [("cheap", cheap), ("dear", dear)];
+        let users = users.map(|(name, hash)| (name.to_owned(), hash, Roles::ALL));
+        let credentials = Credentials::new(users.into(), Vec::new(), Vec::new());
+        // Of many, because others use the machine, too. Each password is a new one: those that
+        // were tried before are known.
+        let mut fastest = [Duration::MAX; 3];
+        for round in 0..8 {
+            for (user, fastest) in ["cheap", "dear", "unknown"].iter().zip(&mut fastest) {
+                let header = basic(user, &format!("wrong {round}"));
+                let began = Instant::now();
+                let denied = roles(&credentials, &header).await;
+                *fastest = began.elapsed().min(*fastest);
+                assert_eq!(denied, Err(AuthError::Wrong));
+            }
+        }
+        let [cheap, dear, unknown] = fastest;
+        assert!(cheap * 3 > unknown && unknown * 3 > cheap, "{fastest:?}");
+        assert!(dear * 3 > unknown && unknown * 3 > dear, "{fastest:?}");
+        let right = basic("cheap", "right");
+        assert_eq!(roles(&credentials, &right).await, Ok(Roles::ALL));
     }
 
     #[test]

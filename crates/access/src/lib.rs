@@ -3,13 +3,15 @@
 //! ```text
 //! file ─► load ─► Rules ─┬─► tls: what connections are answered with
 //!   ▲                    └─► credentials: what requests are checked against ─► Ok or AuthError
-//!   └── changed, or reload requested: new rules, or the old ones and a warning
+//!   └── changed, or reload requested: new rules, or the old ones and an error
 //! ```
 //!
 //! Holds always:
 //! - Without a file there is no access control, as in Prometheus.
 //! - Once there is a credential, nothing but [`Role::Open`] is answered without one.
-//! - A file that cannot be used changes nothing while the process runs.
+//! - A file that cannot be used changes nothing while the process runs. Nor does one without a
+//!   protection that is in force (credentials, TLS, certificates of clients), for example because
+//!   it was emptied or cut off: only a restart takes a protection away.
 //! - Secrets are in no log, no error and no `Debug`.
 
 mod cache;
@@ -27,7 +29,7 @@ mod tests;
 mod tls;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +38,7 @@ use parking_lot::{Mutex, RwLock};
 use rustls::ServerConnection;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 pub use self::certificate::PeerCertificate;
 use self::credentials::{Credentials, HashingPool};
@@ -48,7 +50,7 @@ use self::rate::RateLimiter;
 pub use self::roles::Role;
 use self::tls::ClientAuth;
 pub use self::tls::Tls;
-use icecore_settings::ConfigError;
+use icecore_settings::{ConfigError, Problem};
 
 /// Interval between checks for changed files. Renewed certificates are usually there days
 /// before they are needed; a person who edits a file waits for it.
@@ -110,6 +112,23 @@ impl Rules {
             credentials: Credentials::new(Vec::new(), Vec::new(), Vec::new()),
         }
     }
+
+    fn are_restricted(&self) -> bool {
+        let clients = self.tls.as_ref().map(|tls| tls.clients);
+        !self.credentials.are_none() || clients == Some(ClientAuth::RequireAndVerify)
+    }
+
+    /// Returns the protection that `new` drops, in words.
+    fn protection_lost_in(&self, new: &Self) -> Option<&'static str> {
+        if new.credentials.are_none() && !self.credentials.are_none() {
+            return Some("requests would need no credential");
+        }
+        match (&self.tls, &new.tls) {
+            (Some(_), None) => Some("connections would not be encrypted (tls_server_config)"),
+            (Some(old), Some(new)) => old.demand_lost_in(new),
+            (None, _) => None,
+        }
+    }
 }
 
 /// The rules of a process, and where they come from.
@@ -118,6 +137,8 @@ pub struct Access {
     rules: RwLock<Arc<Rules>>,
     /// What the rules were read from. Held while they are read, so that one reload runs at a time.
     watched: Mutex<Vec<(PathBuf, Stamp)>>,
+    /// Why the files could not be used when they were read last.
+    problem: Mutex<Option<String>>,
     hashing: HashingPool,
     pub metrics: AccessMetrics,
     /// Notified when the way in which clients are verified changes.
@@ -130,7 +151,12 @@ impl Access {
         let (rules, watched) = match &path {
             Some(path) => {
                 let mut files = Files::new(path);
-                (load(&mut files)?, files.seen)
+                let rules = load(&mut files)?;
+                if !rules.are_restricted() && rules.tls.is_none() {
+                    let file = path.display();
+                    warn!(%file, "the web configuration file has neither credentials nor TLS: there is no access control");
+                }
+                (rules, files.seen)
             }
             None => (Rules::none(), Vec::new()),
         };
@@ -138,25 +164,25 @@ impl Access {
             path,
             rules: RwLock::new(Arc::new(rules)),
             watched: Mutex::new(watched),
+            problem: Mutex::new(None),
             hashing: HashingPool::new(),
             metrics: AccessMetrics::default(),
             clients_changed: watch::Sender::new(()),
         }))
     }
 
-    /// Reads the files again. When they cannot be used, the rules stay as they were. Reads files
-    /// and prepares keys: not for async workers.
+    /// Reads the files again. When they cannot be used, or would open what is restricted, the rules
+    /// stay as they were. Reads files and prepares keys: not for async workers.
     pub fn reload(&self) -> Result<(), ConfigError> {
         let Some(path) = &self.path else {
             return Ok(());
         };
         let mut watched = self.watched.lock();
-        let mut files = Files::new(path);
-        let loaded = load(&mut files);
+        let mut files = Files::again(path);
+        let loaded = load(&mut files).and_then(|rules| self.protected(rules, path));
         *watched = files.seen;
-        self.metrics.reloaded(loaded.is_ok());
         let file = path.display();
-        match loaded {
+        let loaded = match loaded {
             Ok(rules) => {
                 let clients = |rules: &Rules| rules.tls.as_ref().map(|tls| tls.clients_digest);
                 let mut current = self.rules.write();
@@ -170,10 +196,31 @@ impl Access {
                 Ok(())
             }
             Err(error) => {
-                warn!(%file, %error, "cannot load web configuration; keeping the previous one");
+                error!(%file, %error, "cannot load web configuration; keeping the previous one");
                 Err(error)
             }
-        }
+        };
+        *self.problem.lock() = loaded.as_ref().err().map(ToString::to_string);
+        self.metrics.reloaded(loaded.is_ok());
+        loaded
+    }
+
+    /// Refuses rules that lack a protection which is in force. A file is empty or incomplete while
+    /// an editor writes it, and when a disk is full.
+    fn protected(&self, rules: Rules, path: &Path) -> Result<Rules, ConfigError> {
+        let Some(lost) = self.rules().protection_lost_in(&rules) else {
+            return Ok(rules);
+        };
+        let reason = format!("with this file {lost}, and a reload never takes a protection away");
+        let problem = Problem::new(path.display().to_string(), reason)
+            .hint("repair the file, or restart the process if this is wanted");
+        Err(ConfigError::Invalid(vec![problem]))
+    }
+
+    /// Returns why the files could not be used when they were read last; the rules in force are
+    /// older than the files then.
+    pub fn problem(&self) -> Option<String> {
+        self.problem.lock().clone()
     }
 
     /// Reloads whenever a file has changed, until the task is dropped.
@@ -269,9 +316,7 @@ impl Access {
 
     /// Whether every request needs a credential or a verified certificate.
     pub fn is_restricted(&self) -> bool {
-        let rules = self.rules();
-        let clients = rules.tls.as_ref().map(|tls| tls.clients);
-        !rules.credentials.are_none() || clients == Some(ClientAuth::RequireAndVerify)
+        self.rules().are_restricted()
     }
 
     /// The client's certificate of a connection that has just been accepted.

@@ -1,6 +1,6 @@
 //! Metrics of refused requests and connections, and of reloads.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use icecore_model::MetricType;
 use icecore_wire::prometheus::TextWriter;
@@ -22,6 +22,8 @@ pub struct AccessMetrics {
     denied: [AtomicU64; REASONS.len()],
     reloads: AtomicU64,
     failed_reloads: AtomicU64,
+    /// Set while the rules in force are not those of the files.
+    is_outdated: AtomicBool,
     failed_handshakes: AtomicU64,
 }
 
@@ -41,6 +43,7 @@ impl AccessMetrics {
     }
 
     pub(crate) fn reloaded(&self, successfully: bool) {
+        self.is_outdated.store(!successfully, Relaxed);
         let count = if successfully {
             &self.reloads
         } else {
@@ -69,6 +72,12 @@ impl AccessMetrics {
         ] {
             text.sample(name, &[("outcome", outcome)], count.load(Relaxed) as f64);
         }
+        let name = "icecore_access_last_reload_successful";
+        let help =
+            "1, or 0 while the web configuration file cannot be used and the previous rules hold.";
+        text.family(name, help, MetricType::Gauge);
+        let successful = !self.is_outdated.load(Relaxed);
+        text.sample(name, &[], f64::from(u8::from(successful)));
         let name = "icecore_tls_handshakes_failed_total";
         let help = "Connections that did not get through their TLS handshake.";
         text.family(name, help, MetricType::Counter);

@@ -424,6 +424,155 @@ fn connections_are_made_anew_only_when_clients_are_checked_in_another_way() {
     assert!(changed.has_changed().unwrap());
 }
 
+#[test]
+fn a_reload_takes_no_protection_away() {
+    let directory = TempDir::new().unwrap();
+    identity(directory.path(), "localhost");
+    let file = directory.path().join("web.yml");
+    let users = format!("basic_auth_users: {{alice: {HASH}}}\n");
+    let tokens = format!("icecore: {{tokens: [{{token: {TOKEN}, roles: [read]}}]}}\n");
+    let any = format!("{TLS}  client_auth_type: RequireAnyClientCert\n");
+    let verified = format!(
+        "{TLS}  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: cert.pem\n"
+    );
+    let named = format!("{verified}  client_allowed_sans: [a.example]\n");
+    let with_users = |text: &str| format!("{text}{users}");
+    for (before, after, lost) in [
+        (users.clone(), String::new(), "would need no credential"),
+        (users.clone(), "# nothing\n".into(), "need no credential"),
+        (
+            users.clone(),
+            "basic_auth_users:\n".into(),
+            "need no credential",
+        ),
+        (users.clone(), "icecore: {}\n".into(), "need no credential"),
+        (users.clone(), TLS.into(), "need no credential"),
+        (tokens.clone(), String::new(), "need no credential"),
+        (with_users(TLS), TLS.into(), "need no credential"),
+        (
+            with_users(TLS),
+            verified.clone(),
+            "would need no credential",
+        ),
+        (verified.clone(), TLS.into(), "client_auth_type"),
+        (with_users(TLS), users.clone(), "tls_server_config"),
+        (TLS.into(), String::new(), "tls_server_config"),
+        (with_users(&any), with_users(TLS), "client_auth_type"),
+        (with_users(&verified), with_users(TLS), "client_auth_type"),
+        (with_users(&verified), with_users(&any), "client_auth_type"),
+        (named.clone(), verified.clone(), "client_allowed_sans"),
+    ] {
+        let access = open_in(directory.path(), &before).unwrap();
+        let was = (access.is_restricted(), access.with_tls(|tls| tls.clients));
+        fs::write(&file, &after).unwrap();
+        let error = access.reload().expect_err(&after).to_string();
+        for expected in [lost, "web.yml", "restart"] {
+            assert!(error.contains(expected), "{before}{after}: {error}");
+        }
+        let is = (access.is_restricted(), access.with_tls(|tls| tls.clients));
+        assert_eq!(was, is, "{before}{after}");
+        assert_eq!(access.problem(), Some(error));
+        assert_eq!(last_reload(&access), 0);
+        // What a restart would do.
+        Access::open(Some(file.clone())).unwrap();
+        fs::write(&file, &before).unwrap();
+        access.reload().unwrap();
+        assert_eq!(access.problem(), None);
+        assert_eq!(last_reload(&access), 1);
+    }
+    for (before, after) in [
+        (String::new(), String::new()),
+        (String::new(), users.clone()),
+        (users.clone(), tokens.clone()),
+        (users.clone(), with_users(TLS)),
+        (with_users(TLS), with_users(&verified)),
+        (TLS.into(), verified.clone()),
+        (verified, named),
+    ] {
+        let access = open_in(directory.path(), &before).unwrap();
+        fs::write(&file, &after).unwrap();
+        access.reload().unwrap();
+    }
+}
+
+/// The metric of the last reload.
+fn last_reload(access: &Access) -> u8 {
+    let mut text = icecore_wire::prometheus::TextWriter::new();
+    access.metrics.write(&mut text);
+    let text = String::from_utf8(text.into_bytes()).unwrap();
+    let name = "icecore_access_last_reload_successful ";
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.expect(name).parse().unwrap()
+}
+
+/// As an editor leaves the file that truncates it and then writes slowly, or a disk that is full.
+#[tokio::test]
+async fn no_part_of_a_file_opens_anything() {
+    let directory = TempDir::new().unwrap();
+    identity(directory.path(), "localhost");
+    let text = format!(
+        "http_server_config:
+  http2: true
+tls_server_config:
+  cert_file: cert.pem
+  key_file: key.pem
+  client_ca_file: cert.pem
+  client_auth_type: RequireAndVerifyClientCert
+  client_allowed_sans:
+  - agent.example
+  - other.example
+rate_limit:
+  interval: 1ms
+  burst: 100000
+basic_auth_users:
+  alice: {HASH}
+icecore:
+  users:
+    carol:
+      roles: [read]
+      password: {HASH}
+  tokens:
+  - roles: [write]
+    token: {TOKEN}
+"
+    );
+    let access = open_in(directory.path(), &text).unwrap();
+    let none = HeaderMap::new();
+    let mut refused = 0;
+    for length in (0..text.len()).rev() {
+        fs::write(directory.path().join("web.yml"), &text[..length]).unwrap();
+        refused += usize::from(access.reload().is_err());
+        let denied = access.check(&none, None, Some(Role::Read)).await;
+        assert_eq!(denied, Err(AuthError::Missing), "{length}");
+        let demands = access.with_tls(|tls| (tls.clients, tls.limits_names));
+        let all = (ClientAuth::RequireAndVerify, true);
+        assert_eq!(demands, Some(all), "{length}");
+    }
+    assert!(refused > 100, "{refused}");
+}
+
+/// Neither keeps its time of change and its length.
+#[test]
+fn a_repaired_permission_and_a_copy_with_an_old_time_are_noticed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = TempDir::new().unwrap();
+    let text = |user: &str| format!("basic_auth_users: {{{user}: {HASH}}}\n");
+    let access = open_in(directory.path(), &text("alice")).unwrap();
+    let file = directory.path().join("web.yml");
+    touch(&file, 1);
+    access.reload().unwrap();
+    assert!(!access.files_have_changed());
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o400)).unwrap();
+    assert!(access.files_have_changed());
+    access.reload().unwrap();
+    assert!(!access.files_have_changed());
+    let copy = directory.path().join("copy");
+    fs::write(&copy, text("carol")).unwrap();
+    touch(&copy, 1);
+    fs::rename(copy, file).unwrap();
+    assert!(access.files_have_changed());
+}
+
 #[tokio::test]
 async fn a_rate_is_kept() {
     let access = open("rate_limit: {interval: 1h, burst: 2}").unwrap();

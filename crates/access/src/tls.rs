@@ -37,6 +37,8 @@ pub struct Tls {
     /// For listeners with HTTP/2 only.
     pub http2: Arc<ServerConfig>,
     pub(crate) clients: ClientAuth,
+    /// Set if only certificates with listed names are accepted.
+    pub(crate) limits_names: bool,
     /// Changes when clients are checked in another way.
     pub(crate) clients_digest: Digest,
 }
@@ -68,6 +70,24 @@ impl ClientAuth {
 
     fn requires(self) -> bool {
         matches!(self, Self::RequireAny | Self::RequireAndVerify)
+    }
+
+    /// Ranks the demand on every client: nothing, a certificate, a verified one.
+    fn demand(self) -> u8 {
+        u8::from(self.requires()) + u8::from(self == Self::RequireAndVerify)
+    }
+}
+
+impl Tls {
+    /// Returns the demand on clients that `new` drops, in words.
+    pub(crate) fn demand_lost_in(&self, new: &Self) -> Option<&'static str> {
+        if new.clients.demand() < self.clients.demand() {
+            Some("less would be demanded of certificates of clients (client_auth_type)")
+        } else if self.limits_names && !new.limits_names {
+            Some("certificates of clients could have any name (client_allowed_sans)")
+        } else {
+            None
+        }
     }
 }
 
@@ -108,6 +128,7 @@ pub(crate) fn build(
         http: Arc::new(http),
         http2: Arc::new(http2),
         clients,
+        limits_names: sans.is_some(),
         clients_digest: digest(&[described, authorities].concat()),
     })
 }

@@ -12,6 +12,7 @@ mod events;
 mod health;
 mod inspect;
 mod maintenance;
+mod new_files;
 mod opentsdb;
 mod output;
 mod policy;
@@ -102,6 +103,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    new_files::keep_from_others();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(answer) if !answer.use_stderr() => {

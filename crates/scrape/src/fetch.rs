@@ -92,7 +92,7 @@ pub(super) async fn fetch(
     match tokio::time::timeout(target.spec.timeout, asked).await {
         Ok(fetched) => fetched,
         Err(_) => {
-            let reason = format!("Get {:?}: context deadline exceeded", target.spec.url.text);
+            let reason = format!("Get {:?}: context deadline exceeded", target.spec.url.shown);
             Err(FetchError::new(Failure::Timeout, reason))
         }
     }
@@ -121,7 +121,7 @@ async fn request(
 ) -> Result<Body, FetchError> {
     let url = &target.spec.url;
     let failed = |reason: String| {
-        let reason = format!("Get {:?}: {reason}", url.text);
+        let reason = format!("Get {:?}: {reason}", url.shown);
         FetchError::new(Failure::Connection, reason)
     };
     let config = job.config();

@@ -2,6 +2,7 @@
 
 use icecore_model::Metadata;
 
+use super::config::shown_label;
 use super::manager::ScrapeManager;
 use super::relabel::LabelSet;
 use super::target::Target;
@@ -111,7 +112,7 @@ fn info_of(target: &Target) -> TargetInfo {
     TargetInfo {
         discovered: pairs_of(&target.discovered.lock()),
         labels: public_of(target),
-        url: target.spec.url.text.clone(),
+        url: target.spec.url.shown.clone(),
         interval: duration::show(&target.spec.interval),
         timeout: duration::show(&target.spec.timeout),
         health: health.name(),
@@ -125,8 +126,13 @@ fn public_of(target: &Target) -> Pairs {
     owned(target.spec.public_labels())
 }
 
+/// Labels before relabelling, among them parameters of the URL.
 fn pairs_of(labels: &LabelSet) -> Pairs {
-    owned(labels.iter())
+    owned(
+        labels
+            .iter()
+            .map(|(name, value)| (name, shown_label(name, value))),
+    )
 }
 
 fn owned<'l>(pairs: impl Iterator<Item = (&'l str, &'l str)>) -> Pairs {

@@ -10,24 +10,23 @@
 //! which decides when it is scraped, is the same in every process.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use reqwest::Url;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::config::{Scheme, ScrapeConfig, TargetGroup};
+use super::config::{PARAMETER_PREFIX, Scheme, ScrapeConfig, TargetGroup, shown_address};
 use super::relabel::{self, LabelSet};
 use super::series::TargetSeries;
-use icecore_settings::duration;
+use icecore_settings::{duration, without_secrets};
 
 const ADDRESS: &str = "__address__";
 const SCHEME: &str = "__scheme__";
 const METRICS_PATH: &str = "__metrics_path__";
 const INTERVAL: &str = "__scrape_interval__";
 const TIMEOUT: &str = "__scrape_timeout__";
-const PARAMETER_PREFIX: &str = "__param_";
 const META_PREFIX: &str = "__meta_";
 const INTERNAL_PREFIX: &str = "__";
 const JOB: &str = "job";
@@ -54,10 +53,19 @@ pub(super) struct TargetSpec {
 }
 
 /// A URL as Prometheus writes it, which keeps a default port that was given.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(super) struct TargetUrl {
-    pub(super) text: String,
+    /// With its secrets: for no message.
+    text: String,
+    /// Without them.
+    pub(super) shown: String,
     pub(super) parsed: Url,
+}
+
+impl fmt::Debug for TargetUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.shown, f)
+    }
 }
 
 impl TargetSpec {
@@ -136,6 +144,7 @@ fn found(config: &ScrapeConfig, discovered: LabelSet) -> Result<RelabelOutcome, 
         return Err("no address".into());
     }
     if address.contains('/') {
+        let address = shown_address(&address);
         return Err(format!("{address:?} is not a valid hostname"));
     }
     let interval = positive_duration(&labels, INTERVAL, "interval")?;
@@ -198,11 +207,16 @@ fn url_of(config: &ScrapeConfig, labels: &LabelSet) -> Result<TargetUrl, String>
     if !query.is_empty() {
         let _ = write!(text, "?{query}");
     }
-    let parsed = Url::parse(&text).map_err(|error| format!("{text:?} is not a URL: {error}"))?;
+    let shown = without_secrets(&text);
+    let parsed = Url::parse(&text).map_err(|error| format!("{shown:?} is not a URL: {error}"))?;
     if !matches!(parsed.scheme(), "http" | "https") {
         return Err(format!("unsupported protocol scheme {:?}", parsed.scheme()));
     }
-    Ok(TargetUrl { text, parsed })
+    Ok(TargetUrl {
+        text,
+        shown,
+        parsed,
+    })
 }
 
 /// What is not usual in a path is escaped: a `?` in it does not begin the parameters.

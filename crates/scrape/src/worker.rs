@@ -198,7 +198,7 @@ impl Worker {
         metrics.missed_by_commit.add(1);
         let now_ms = self.context.clock.now_ms();
         if metrics.may_log(&metrics.left_out_logged_ms, now_ms, LOG_PAUSE_MS) {
-            let url = &self.target.spec.url.text;
+            let url = &self.target.spec.url.shown;
             warn!(
                 url,
                 pending_commits = PENDING_COMMITS_MAX,
@@ -243,7 +243,7 @@ impl Worker {
                 pending_commits.add(began, commit);
             }
             Err(error) => {
-                let url = &self.target.spec.url.text;
+                let url = &self.target.spec.url.shown;
                 warn!(url, %error, "cannot write staleness markers for a removed target");
             }
         }
@@ -385,7 +385,7 @@ impl Scrape<'_> {
         pending_commits: &mut PendingCommits,
     ) {
         self.context.metrics.failed(failure);
-        let url = &self.target.spec.url.text;
+        let url = &self.target.spec.url.shown;
         debug!(url, reason, "scrape failed");
         let (target, job) = (Arc::clone(self.target), Arc::clone(&self.job));
         let (timestamp_ms, began) = (self.timestamp_ms, self.began);
@@ -423,7 +423,7 @@ impl Scrape<'_> {
             self.context.clock.now_ms(),
             LOG_PAUSE_MS,
         ) {
-            let (url, reason) = (&self.target.spec.url.text, &first.reason);
+            let (url, reason) = (&self.target.spec.url.shown, &first.reason);
             warn!(url, count, reason, "samples rejected");
         }
         let reasons = outcome.rejection_reasons();
@@ -442,7 +442,7 @@ fn not_stored(context: &Context, target: &Target, error: &StoreError) {
     metrics.not_stored.add(1);
     let now_ms = context.clock.now_ms();
     if metrics.may_log(&metrics.failures_logged_ms, now_ms, LOG_PAUSE_MS) {
-        let url = &target.spec.url.text;
+        let url = &target.spec.url.shown;
         warn!(url, %error, "cannot store scrape");
     }
 }

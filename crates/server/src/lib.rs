@@ -40,6 +40,7 @@ pub use config::{
     read_policy_file,
 };
 pub use icecore_access::Role;
+pub use icecore_settings::without_secrets;
 pub use listener::{ConnectionHandler, LineConnection, LineProtocol};
 pub use maintenance::{write_maintenance_report, write_maintenance_status};
 pub use middleware::route::Route;

@@ -379,7 +379,7 @@ impl Process {
     fn location(&self) -> String {
         let location = self.config.storage_options().store.location;
         if location.contains("://") {
-            return icecore_settings::without_password(&location);
+            return icecore_settings::without_secrets(&location);
         }
         match std::path::absolute(&location) {
             Ok(path) => path.display().to_string(),

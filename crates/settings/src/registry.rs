@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use crate::fields::Fields;
 use crate::format::Kind;
 use crate::problem::{Problem, nearest};
-use crate::render::{Map, without_password, yaml_text};
+use crate::render::{Map, yaml_text};
+use crate::secret::without_secrets;
 use crate::sources::{Source, Sources};
 use crate::text::BadValue;
 
@@ -200,7 +201,11 @@ impl<C> Setting<C> {
     fn masked(&self, config: &C) -> String {
         let value = (self.read)(config);
         match self.kind {
-            Kind::Text | Kind::Location => without_password(&value),
+            Kind::Text | Kind::Location => without_secrets(&value),
+            Kind::Names => {
+                let names = value.split(',').map(without_secrets);
+                names.collect::<Vec<_>>().join(",")
+            }
             _ => value,
         }
     }

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::duration;
-use crate::secret::SECRET_PLACEHOLDER;
 
 /// A value of a configuration file.
 #[derive(Clone, Debug)]
@@ -147,21 +146,6 @@ fn write_flow(out: &mut String, tree: &Tree) {
             }
             out.push('}');
         }
-    }
-}
-
-/// A URL may carry credentials (`https://user:password@host`), which must not be shown.
-pub fn without_password(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return text.into();
-    };
-    let (authority, path) = match rest.find('/') {
-        Some(slash) => rest.split_at(slash),
-        None => (rest, ""),
-    };
-    match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://{SECRET_PLACEHOLDER}@{host}{path}"),
-        None => text.into(),
     }
 }
 

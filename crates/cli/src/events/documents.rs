@@ -23,7 +23,8 @@ pub(super) struct ApplyArgs {
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
 
-    /// Also changes that are not compatible: another type of an attribute, a new required one
+    /// Also changes that are not compatible: another type of an attribute, a new required one, less
+    /// masking
     #[arg(long)]
     force: bool,
 

@@ -22,6 +22,7 @@ mod maintenance;
 mod opentsdb;
 mod opentsdb_transfer;
 mod otlp;
+mod permissions;
 mod policy;
 mod process;
 mod protocols;

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value as Json;
 
 use crate::http::escape;
-use crate::served::{Serve, TestServer, Workplace};
+use crate::served::{Serve, TestServer, Workplace, free_address};
 
 const EXPORTER: &str = "prometheus-node-exporter";
 
@@ -100,6 +100,50 @@ fn no_self_scrape_leaves_it_empty() {
         "{}",
         answer.text()
     );
+}
+
+/// Nothing listens for the target or for the discovery, so that errors name their URLs.
+#[test]
+fn secrets_of_urls_are_in_no_answer_and_no_log() {
+    let workplace = Workplace::new();
+    let file = workplace.path("prometheus.yml");
+    let (target, discovery) = (free_address(), free_address());
+    let job = format!(
+        "global: {{scrape_interval: 1s, scrape_timeout: 1s}}
+scrape_configs:
+  - job_name: test
+    params: {{apikey: [hunter2], module: [open]}}
+    static_configs: [{{targets: ['{target}'], labels: {{__param_token: hunter2}}}}]
+    http_sd_configs: [{{url: 'http://{discovery}/targets?env=open&apikey=hunter2'}}]
+"
+    );
+    std::fs::write(&file, job).expect("it can be written");
+    let served = Serve::new(workplace.path("data"), workplace.path("log"))
+        .flags(["--config".as_ref(), file.as_os_str()])
+        .flags(["--log.level", "debug"])
+        .start();
+    let shown = format!("http://{target}/metrics?apikey=<secret>&module=open&token=<secret>");
+    let mut client = served.client();
+    let mut get = |path: &str| client.get(path).expect("an answer").text();
+    served.wait_until("an error of the target", || {
+        get("/api/v1/targets").contains("Connection refused")
+    });
+    served.wait_for_words("scrape failed");
+    served.wait_for_words("discovery failed");
+    assert!(get("/api/v1/targets").contains(&shown));
+    for path in [
+        "/api/v1/targets",
+        "/api/v1/status/config",
+        "/api/v1/status/flags",
+        "/metrics",
+    ] {
+        let answer = get(path);
+        assert!(!answer.contains("hunter2"), "{path}: {answer}");
+    }
+    let log = served.log();
+    assert!(!log.contains("hunter2"), "{log}");
+    assert!(log.contains(&shown), "{log}");
+    assert!(log.contains("targets?env=open&apikey=<secret>"), "{log}");
 }
 
 #[test]

@@ -88,6 +88,12 @@ impl Serve {
         self
     }
 
+    /// As from a shell that takes these rights away from what is created.
+    pub(crate) fn under_umask(mut self, mask: &str) -> Self {
+        self.command = under_umask(mask, &self.command);
+        self
+    }
+
     /// Starts it and does not wait.
     pub(crate) fn spawn(mut self) -> TestServer {
         let log = File::create(&self.log).expect("the log file can be created");
@@ -249,6 +255,18 @@ pub(crate) fn icecore() -> Command {
     let mut command = Command::new(other.unwrap_or_else(|| env!("CARGO_BIN_EXE_icecore").into()));
     command.env_clear();
     command
+}
+
+/// Returns the command as a shell with this mask of permissions runs it. Only the variables that
+/// the command sets are in its environment.
+pub(crate) fn under_umask(mask: &str, command: &Command) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    let script = format!("umask {mask}; exec \"$0\" \"$@\"");
+    shell.arg("-c").arg(script).arg(command.get_program());
+    let set = command.get_envs();
+    let set = set.filter_map(|(name, value)| Some((name, value?)));
+    shell.args(command.get_args()).env_clear().envs(set);
+    shell
 }
 
 /// `icecore check`, which must find nothing wrong; its report.

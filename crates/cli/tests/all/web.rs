@@ -1,11 +1,16 @@
-//! The web configuration file of a real process: TLS that commands verify, and SIGHUP.
+//! The web configuration file of a real process: TLS that commands verify, SIGHUP, and files that
+//! are damaged.
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::served::{PATIENCE, Serve, Workplace, icecore};
+use serde_json::Value as Json;
+
+use crate::served::{PATIENCE, Serve, TestServer, Workplace, icecore};
 use crate::text;
 
 fn serve(workplace: &Workplace, web_config: &str) -> Serve {
@@ -116,4 +121,228 @@ fn a_signal_reads_the_web_configuration_again() {
     served.hang_up();
     served.wait_until("another read", || reads() > before);
     served.wait_for_words("SIGHUP");
+}
+
+const TOKEN: &str = "a-token-of-an-administrator";
+
+/// Removes whatever lies at a path.
+fn remove(path: &Path) {
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+        fs::remove_dir(path).unwrap();
+    } else {
+        fs::remove_file(path).unwrap();
+    }
+}
+
+fn make_pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
+}
+
+/// A name, and the damage itself.
+type Damage = (&'static str, fn(&Path));
+
+/// Damages to a file by editors, full disks and mistakes.
+const DAMAGES: [Damage; 7] = [
+    ("truncated in place", |path| {
+        let file = fs::File::options().write(true).open(path);
+        file.unwrap().set_len(0).unwrap();
+    }),
+    ("deleted", remove),
+    ("replaced by a directory", |path| {
+        remove(path);
+        fs::create_dir(path).unwrap();
+    }),
+    ("replaced by a link to nothing", |path| {
+        remove(path);
+        symlink("not/here", path).unwrap();
+    }),
+    ("replaced by a link to itself", |path| {
+        remove(path);
+        symlink(path, path).unwrap();
+    }),
+    ("replaced by a pipe", |path| {
+        remove(path);
+        make_pipe(path);
+    }),
+    // Root may read it all the same, and finds nothing in it.
+    ("empty and unreadable", |path| {
+        fs::write(path, "").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
+    }),
+];
+
+/// Puts a file with this content where anything may be.
+fn repair(path: &Path, text: &str) {
+    if fs::symlink_metadata(path).is_ok() {
+        remove(path);
+    }
+    fs::write(path, text).unwrap();
+}
+
+/// The status of a request with a token or without.
+fn status_of(served: &TestServer, token: Option<&str>) -> u16 {
+    let header = token.map(|token| ("Authorization", format!("Bearer {token}")));
+    let headers: Vec<_> = header.iter().map(|(n, v)| (*n, v.as_str())).collect();
+    let answer = served
+        .client()
+        .request("GET", "/api/v1/labels", &headers, b"");
+    answer.unwrap().status
+}
+
+fn get(served: &TestServer, path: &str) -> String {
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", token.as_str())];
+    let answer = served.client().request("GET", path, &headers, b"");
+    let answer = answer.unwrap();
+    assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    answer.text()
+}
+
+fn runtime_info(served: &TestServer) -> Json {
+    let answer = get(served, "/api/v1/status/runtimeinfo");
+    let answer: Json = serde_json::from_str(&answer).unwrap();
+    answer["data"].clone()
+}
+
+/// Waits until the last reload was as expected, with the cause in log, status and metrics.
+#[track_caller]
+fn wait_for_reload(served: &TestServer, what: &str, successful: bool) {
+    let line = format!(
+        "icecore_access_last_reload_successful {}\n",
+        u8::from(successful)
+    );
+    served.wait_until(what, || get(served, "/metrics").contains(&line));
+    let info = runtime_info(served);
+    assert_eq!(info["reloadConfigSuccess"], successful, "{what}: {info}");
+    let problem = &info["webConfigProblem"];
+    if successful {
+        assert_eq!(*problem, Json::Null, "{what}");
+    } else {
+        let problem = problem.as_str().unwrap();
+        assert!(problem.contains("web.yml"), "{what}: {problem}");
+        let log = served.log();
+        assert!(
+            log.contains("keeping the previous one") && log.contains(problem),
+            "{what}: {problem}:\n{log}"
+        );
+    }
+}
+
+#[test]
+fn no_damage_to_the_web_configuration_file_opens_anything() {
+    let workplace = Workplace::new();
+    let tokens = format!("icecore: {{tokens: [{{token: {TOKEN}, roles: [admin]}}]}}\n");
+    let mut served = serve(&workplace, &tokens).start();
+    let file = workplace.path("web.yml");
+    let check_closed = |served: &TestServer, what: &str| {
+        assert_eq!(status_of(served, None), 401, "{what}");
+        let wrong = Some("a-token-that-is-not-there");
+        assert_eq!(status_of(served, wrong), 401, "{what}");
+        assert_eq!(status_of(served, Some(TOKEN)), 200, "{what}");
+    };
+    let without_credentials: [Damage; 3] = [
+        ("without credentials", |path| {
+            fs::write(path, "http_server_config: {http2: true}\n").unwrap();
+        }),
+        ("with an empty section", |path| {
+            fs::write(path, "icecore:\nbasic_auth_users:\n").unwrap();
+        }),
+        ("cut off", |path| {
+            let text = fs::read_to_string(path).unwrap();
+            fs::write(path, &text[..text.len() / 2]).unwrap();
+        }),
+    ];
+    let damages = DAMAGES.iter().chain(&without_credentials);
+    for (index, (what, damage)) in damages.enumerate() {
+        damage(&file);
+        // It is looked at every few seconds anyway. A signal does not change what comes of it.
+        if index > 0 {
+            served.hang_up();
+        }
+        wait_for_reload(&served, what, false);
+        check_closed(&served, what);
+        repair(&file, &tokens);
+        served.hang_up();
+        wait_for_reload(&served, what, true);
+        check_closed(&served, what);
+    }
+    // A client is told, too.
+    fs::write(&file, "").unwrap();
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", token.as_str())];
+    let answer = served.client().post("/-/reload", &headers, b"").unwrap();
+    assert_eq!(answer.status, 500);
+    let said = answer.text();
+    assert!(
+        said.contains("need no credential") && said.contains("restart"),
+        "{said}"
+    );
+    served.terminate();
+    assert!(served.wait_exit(PATIENCE).success());
+    // Opening up takes a restart, which says what it does.
+    let served = serve(&workplace, "").start();
+    assert_eq!(status_of(&served, None), 200);
+    assert!(
+        served.log().contains("there is no access control"),
+        "{}",
+        served.log()
+    );
+}
+
+#[test]
+fn files_of_certificates_and_tokens_that_vanish_change_nothing() {
+    let workplace = Workplace::new();
+    let authority = authority();
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    let files = [
+        ("cert.pem", certificate.pem()),
+        ("key.pem", key.serialize_pem()),
+        ("clients.pem", authority.pem()),
+        ("token", TOKEN.to_owned()),
+    ];
+    for (name, text) in &files {
+        fs::write(workplace.path(name), text).unwrap();
+    }
+    fs::write(workplace.path("ca.pem"), authority.pem()).unwrap();
+    let served = serve(
+        &workplace,
+        "tls_server_config:
+  cert_file: cert.pem
+  key_file: key.pem
+  client_ca_file: clients.pem
+  client_auth_type: VerifyClientCertIfGiven
+icecore: {tokens: [{token_file: token, roles: [read]}]}
+",
+    )
+    .spawn();
+    served.wait_until("a listener", || served.address().is_some());
+    let url = format!("https://{}", served.address().unwrap());
+    let path = |name: &str| workplace.path(name).to_str().unwrap().to_owned();
+    fs::write(workplace.path("client-token"), TOKEN).unwrap();
+    let (ca, token) = (path("ca.pem"), path("client-token"));
+    let trust = ["--ca-file", ca.as_str()];
+    let known = ["--ca-file", ca.as_str(), "--token-file", token.as_str()];
+    served.wait_until("an answer", || query(&url, &known).status.success());
+    let failures = || served.log().matches("keeping the previous one").count();
+    let successes = || served.log().matches("web configuration reloaded").count();
+    for (name, text) in &files {
+        for (what, damage) in &DAMAGES {
+            let what = format!("{name} {what}");
+            let before = failures();
+            damage(&workplace.path(name));
+            served.hang_up();
+            served.wait_until(&what, || failures() > before);
+            let before = successes();
+            assert!(query(&url, &known).status.success(), "{what}");
+            assert!(!query(&url, &trust).status.success(), "{what}");
+            repair(&workplace.path(name), text);
+            served.hang_up();
+            served.wait_until(&what, || successes() > before);
+        }
+    }
+    assert!(query(&url, &known).status.success());
+    assert!(!query(&url, &trust).status.success());
 }

@@ -1,6 +1,7 @@
-//! Whether events that were fine stay fine when their schema changes.
+//! Changes of a type of event that need force: those that refuse events which were fine, and those
+//! that mask less.
 
-use super::EventType;
+use super::{EventType, Mask, MaskRule};
 
 /// Calls `report` with the path and the reason of each change that may refuse what was accepted, or
 /// make columns of one attribute differ.
@@ -38,5 +39,21 @@ pub(super) fn compare(
             let reason = format!("{path:?} was {} and would be an object", before.kind.word());
             report(path, reason);
         }
+    }
+}
+
+/// Returns why more of an attribute would be stored than `rule` allows. A document that is written
+/// while it is read may lack rules, and what is stored once cannot be masked.
+pub(super) fn weaker_mask(rule: &MaskRule, changed: &EventType) -> Option<String> {
+    let path = &rule.path;
+    match (rule.mask, changed.mask(path)) {
+        (_, Some(Mask::Drop)) | (Mask::Hash, Some(Mask::Hash)) => None,
+        (Mask::Drop, Some(Mask::Hash)) => Some(format!(
+            "{path:?} was dropped and would be stored as a hash"
+        )),
+        (Mask::Drop, None) => Some(format!("{path:?} was dropped and would be stored")),
+        (Mask::Hash, None) => Some(format!(
+            "{path:?} was hashed and would be stored as it comes"
+        )),
     }
 }

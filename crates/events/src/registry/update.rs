@@ -184,6 +184,12 @@ impl<'a> Draft<'a> {
             let fault = places.problem("spec.schema", path, reason);
             self.breaks.push(fault);
         });
+        for rule in &known.masking {
+            if let Some(reason) = compatible::weaker_mask(rule, event_type) {
+                let fault = places.problem("spec.masking", &rule.path, reason);
+                self.breaks.push(fault);
+            }
+        }
         let event_type = EventType {
             number: known.number,
             metrics: known.metrics.clone(),

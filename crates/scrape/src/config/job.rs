@@ -13,7 +13,7 @@ use icecore_settings::keys::{
     OptionalWord, Text, Word, read_keys,
 };
 use icecore_settings::yaml::Value;
-use icecore_settings::{Choice as _, Fields, key, texts_of};
+use icecore_settings::{Choice as _, Fields, SECRET_PLACEHOLDER, key, texts_of};
 
 const TEXT_PROTOCOLS: [ScrapeProtocol; 4] = [
     ScrapeProtocol::OpenMetricsText1_0_0,
@@ -334,6 +334,10 @@ fn params(fields: &mut Fields<'_>) -> BTreeMap<String, Vec<String>> {
                 continue;
             }
         };
+        if values.iter().any(|value| value == SECRET_PLACEHOLDER) {
+            let reason = targets::NO_PLACEHOLDER;
+            fields.source.report(entry.node.at, &path, reason);
+        }
         params.insert(entry.key.clone(), values);
     }
     params

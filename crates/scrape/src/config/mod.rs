@@ -10,6 +10,7 @@ mod load;
 mod promtool_tests;
 mod render;
 mod rules;
+mod shown;
 mod targets;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -25,6 +26,7 @@ pub(crate) use icecore_settings::Secret;
 use icecore_settings::choice;
 
 pub use load::read;
+pub(crate) use shown::{PARAMETER_PREFIX, shown_address, shown_label};
 pub(crate) use targets::read_groups;
 
 /// Everything a Prometheus file says about scraping.

@@ -11,13 +11,14 @@ use super::job::{
     LIMIT_KEYS, LOG_KEYS, REQUEST_KEYS, TIMESTAMP_KEYS,
 };
 use super::rules::DEFAULT_PATTERN;
+use super::shown::{shown_label, shown_value};
 use super::{
     Credentials, Discovery, DnsRecord, HeaderConfig, HttpClientConfig, NameEscaping,
     NameValidation, ProxyConfig, RelabelAction, RelabelRule, ScrapeConfig, ScrapeProtocol, Secret,
     TargetGroup, TlsClientConfig, TlsVersion,
 };
 use icecore_settings::keys::{KeyKind as _, Limit, render_keys};
-use icecore_settings::{Choice as _, Map, SECRET_PLACEHOLDER, Tree, without_password};
+use icecore_settings::{Choice as _, Map, SECRET_PLACEHOLDER, Tree, without_secrets};
 
 /// `jobs` are those of the file itself, without those of `files`.
 pub(super) fn file(global: &Global, jobs: &[ScrapeConfig], files: &[PathBuf]) -> String {
@@ -38,7 +39,7 @@ fn path_text(path: &Path) -> String {
 fn pairs(pairs: &[(String, String)]) -> Map {
     let mut map = Map::default();
     for (key, value) in pairs {
-        map.text(key, value);
+        map.text(key, shown_label(key, value));
     }
     map
 }
@@ -79,7 +80,8 @@ fn job_map(job: &ScrapeConfig) -> Map {
     render_keys(&TIMESTAMP_KEYS, job, &mut map);
     let mut params = Map::default();
     for (name, values) in &job.params {
-        let values = values.iter().cloned().map(Tree::Text).collect();
+        let shown = values.iter().map(|value| shown_value(name, value));
+        let values = shown.map(|value| Tree::Text(value.into())).collect();
         params.put(name, Tree::List(values));
     }
     map.map("params", params);
@@ -171,7 +173,7 @@ fn tls_map(tls: &TlsClientConfig) -> Map {
 }
 
 fn proxy(map: &mut Map, proxy: &ProxyConfig) {
-    map.text_if("proxy_url", proxy.url.as_deref().map(without_password));
+    map.text_if("proxy_url", proxy.url.as_deref().map(without_secrets));
     render_keys(&PROXY_KEYS, proxy, map);
     let mut headers = Map::default();
     for (name, values) in &proxy.connect_headers {
@@ -182,7 +184,11 @@ fn proxy(map: &mut Map, proxy: &ProxyConfig) {
 
 fn header_map(header: &HeaderConfig) -> Map {
     let mut map = Map::default();
-    map.list("values", header.values.iter().cloned());
+    let values = header.values.iter();
+    map.list(
+        "values",
+        values.map(|value| shown_value(&header.name, value).into()),
+    );
     let (mut given, mut files) = (Vec::new(), Vec::new());
     for secret in &header.secrets {
         match secret {
@@ -206,7 +212,10 @@ fn rule_map(rule: &RelabelRule) -> Map {
     if !rule.target_label.is_empty() {
         map.text("target_label", &rule.target_label);
     }
-    map.text("replacement", &rule.replacement);
+    map.text(
+        "replacement",
+        shown_label(&rule.target_label, &rule.replacement),
+    );
     map.text("action", RelabelAction::word(rule.action));
     map
 }
@@ -235,7 +244,7 @@ fn discoveries(map: &mut Map, discoveries: &[Discovery]) {
             } => {
                 client(&mut one, http);
                 one.duration("refresh_interval", refresh_interval);
-                one.text("url", without_password(url));
+                one.text("url", without_secrets(url));
                 https.push(one);
             }
             Discovery::Dns {

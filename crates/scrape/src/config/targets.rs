@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Discovery, DnsRecord, NameValidation, TargetGroup, client};
-use icecore_settings::{Choice as _, Fields, Problem, SourceFile, Value};
+use super::{Discovery, DnsRecord, NameValidation, TargetGroup, client, shown_address};
+use icecore_settings::{Choice as _, Fields, Problem, SECRET_PLACEHOLDER, SourceFile, Value};
 
 const FILE_REFRESH: Duration = Duration::from_secs(300);
 const HTTP_REFRESH: Duration = Duration::from_secs(60);
@@ -47,6 +47,10 @@ const UNSUPPORTED: [&str; 29] = [
 
 const SUPPORTED: &str = "static_configs, file_sd_configs, http_sd_configs, dns_sd_configs";
 
+/// The reason against a configuration that was pasted from where secrets are not shown.
+pub(super) const NO_PLACEHOLDER: &str =
+    "expected the secret itself, not the placeholder that is printed for it";
+
 /// Explains keys of Prometheus that are not supported.
 pub(super) fn explain_unknown(key: &str, unknown: Problem) -> Problem {
     if UNSUPPORTED.contains(&key) {
@@ -86,6 +90,7 @@ fn group(
 ) -> TargetGroup {
     let targets = fields.texts("targets");
     if check_addresses && let Some(url) = targets.iter().find(|target| target.contains('/')) {
+        let url = shown_address(url);
         let reason =
             format!("{url:?} is not HOST:PORT; scheme and metrics_path are keys of the job");
         fields.report("targets", reason);
@@ -141,6 +146,8 @@ fn http(mut fields: Fields<'_>) -> Discovery {
         fields.report("url", "expected the URL that lists the targets");
     } else if !client::is_url(&url, &["http", "https"]) {
         fields.report("url", "expected a URL that begins with http:// or https://");
+    } else if url.contains(SECRET_PLACEHOLDER) {
+        fields.report("url", NO_PLACEHOLDER);
     }
     let discovery = Discovery::Http {
         url,

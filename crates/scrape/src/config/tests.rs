@@ -472,8 +472,15 @@ scrape_configs:
   tls_config: {cert: CERT, key: hunter2}
   proxy_url: http://u:hunter2@proxy
   proxy_connect_header: {A: [hunter2]}
-  http_headers: {B: {values: [open], secrets: [hunter2]}}
-  http_sd_configs: [{url: 'http://u:hunter2@sd', authorization: {credentials: hunter2}}]
+  http_headers: {B: {values: [open], secrets: [hunter2]}, X-Api-Key: {values: [hunter2]}}
+  http_sd_configs:
+  - {url: 'http://u:hunter2@sd', authorization: {credentials: hunter2}}
+  - {url: 'http://sd/targets?env=open&apikey=hunter2'}
+  params: {module: [open], api_key: [hunter2, hunter2], token: ['']}
+  static_configs: [{targets: [a], labels: {__param_access_token: hunter2, team: open}}]
+  relabel_configs:
+  - {target_label: __param_sig, replacement: hunter2}
+  - {target_label: open, replacement: open}
 - job_name: b
   bearer_token: hunter2
 "#;
@@ -484,7 +491,27 @@ scrape_configs:
         "{}",
         found.rendered
     );
-    assert!(found.rendered.contains("<secret>"), "{}", found.rendered);
+    for shown in [
+        "url: \"http://sd/targets?env=open&apikey=<secret>\"",
+        "api_key:\n    - \"<secret>\"\n    - \"<secret>\"",
+        "\"__param_access_token\": \"<secret>\"",
+        "replacement: open",
+        "team: open",
+        "- open",
+    ] {
+        assert!(
+            found.rendered.contains(shown),
+            "{shown}: {}",
+            found.rendered
+        );
+    }
+    // Nothing is scraped with a placeholder for its credential.
+    let pasted = settings(&found.rendered).unwrap_err();
+    for place in ["params.api_key", "http_sd_configs[1].url"] {
+        let problem = pasted.iter().find(|problem| problem.contains(place));
+        let problem = problem.unwrap_or_else(|| panic!("{place}: {pasted:#?}"));
+        assert!(problem.contains("the secret itself"), "{problem}");
+    }
     assert!(!format!("{:?}", found.jobs[1]).contains("hunter2"));
     for wrong in [
         "basic_auth: {password: [hunter2]}",
@@ -495,6 +522,10 @@ scrape_configs:
         "http_headers: {B: {secrets: [[hunter2]]}}",
         "http_headers: {B: {secrets: hunter2}}",
         "http_sd_configs: [{url: 'x://u:hunter2@sd'}]",
+        "http_sd_configs: [{url: 'x://sd?apikey=hunter2'}]",
+        "static_configs: [{targets: ['http://u:hunter2@a/b']}]",
+        "params: {apikey: hunter2}",
+        "params: {apikey: [[hunter2]]}",
         "basic_auth: hunter2",
         "authorization: hunter2",
         "http_headers: {B: hunter2}",

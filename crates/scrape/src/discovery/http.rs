@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::{KnownGroups, groups, patience};
 use crate::config::{HttpClientConfig, TargetGroup};
 use crate::http_client::{HttpClient, reason};
-use icecore_settings::without_password;
+use icecore_settings::without_secrets;
 
 /// Above any list of targets (a hundred thousand of them take about ten megabytes).
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -23,7 +23,7 @@ pub(super) async fn run(
     client: HttpClientConfig,
     updates: mpsc::Sender<Vec<TargetGroup>>,
 ) {
-    let shown = without_password(&url);
+    let shown = without_secrets(&url);
     let mut known = KnownGroups::default();
     let mut made: Option<HttpClient> = None;
     loop {

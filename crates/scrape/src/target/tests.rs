@@ -82,6 +82,34 @@ fn labels_of_the_group_decide() {
 }
 
 #[test]
+fn the_url_is_asked_with_its_secrets_and_shown_without() {
+    let mut config = job();
+    let secret = vec!["hunter2".to_owned()];
+    config.params.insert("apikey".into(), secret);
+    config.params.insert("module".into(), vec!["open".into()]);
+    let spec = target(&config, &group("host", &[("__param_token", "hunter2")]));
+    let query = "apikey=hunter2&module=open&token=hunter2";
+    assert_eq!(spec.url.parsed.query(), Some(query));
+    assert_eq!(
+        spec.url.shown,
+        "http://host/metrics?apikey=<secret>&module=open&token=<secret>"
+    );
+    assert!(!format!("{:?}", spec.url).contains("hunter2"));
+    // Another secret is another target.
+    let other = target(&config, &group("host", &[("__param_token", "hunter3")]));
+    assert_ne!(spec.hash(), other.hash());
+    assert_ne!(spec.url, other.url);
+    for (address, labels) in [
+        ("u:hunter2@host/metrics", &[][..]),
+        ("http://u:hunter2@host", &[]),
+        ("ho st", &[("__param_token", "hunter2")]),
+    ] {
+        let error = one(&config, &group(address, labels)).unwrap_err();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
 fn relabelling_moves_and_drops() {
     let mut config = job();
     config.relabel = vec![

@@ -142,13 +142,15 @@ pub(crate) async fn flags(State(app): State<Arc<App>>) -> Result<Response, ApiEr
     Ok(small_success(|out| write_object(out, &flags)))
 }
 
-/// The keys are those of Prometheus. Tasks stand for goroutines; what only Go has is empty.
+/// The keys are those of Prometheus, and `webConfigProblem`. Tasks stand for goroutines; what only
+/// Go has is empty.
 pub(crate) async fn runtime_info(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     app.database()?;
     let state = app.scraping().map(|scraping| scraping.load_state());
     let (successful, loaded_ms) = state.map_or((true, app.started.at_ms), |state| {
         (state.successful, state.loaded_ms)
     });
+    let access_problem = app.access.problem();
     let metrics = tokio::runtime::Handle::current().metrics();
     // Of the coarsest level, because something is left for so long. Empty, as in Prometheus, where
     // nothing is deleted for its age.
@@ -157,7 +159,9 @@ pub(crate) async fn runtime_info(State(app): State<Arc<App>>) -> Result<Response
         "CWD": app.started.directory,
         "hostname": app.started.hostname,
         "serverTime": rfc3339::format(app.clock().now_ms()),
-        "reloadConfigSuccess": successful,
+        "reloadConfigSuccess": successful && access_problem.is_none(),
+        // Null unless the rules in force are older than the web configuration file.
+        "webConfigProblem": access_problem,
         "lastConfigTime": rfc3339::format(loaded_ms),
         // A journal record that cannot be read is kept and counted.
         "corruptionCount": app.database()?.gauges().journal_unreadable_epochs,

@@ -45,6 +45,7 @@ use super::merge_operator::RecordMergeOperator;
 use super::object_store::{OpenedStore, open_store};
 use super::observed_store::ObservedStore;
 use super::page_cache::PageCache;
+use super::permissions::warn_if_open;
 use super::read_view::View;
 use super::scheduler::SchedulerSupplier;
 use super::segment_extractor::SegmentExtractor;
@@ -115,7 +116,10 @@ impl Engine {
         let block_size = tuning::block_size(options)?;
         let mut opened = open_store(options, store_override, true)?;
         let lock = match location.directory() {
-            Some(directory) => DirectoryLock::acquire(directory, options.take_over)?,
+            Some(directory) => {
+                warn_if_open(directory);
+                DirectoryLock::acquire(directory, options.take_over)?
+            }
             None => None,
         };
         let lock = lock.map(Arc::new);

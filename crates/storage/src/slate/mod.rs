@@ -40,6 +40,7 @@ mod merge_operator;
 pub(crate) mod object_store;
 mod observed_store;
 mod page_cache;
+mod permissions;
 pub(crate) mod read_view;
 pub(crate) mod reader;
 mod scheduler;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use icecore_server::without_secrets;
 use icecore_wire::opentsdb::cell_line::CellLine;
 use icecore_wire::opentsdb::gateway::read_cells;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
@@ -36,6 +37,8 @@ const ANSWER_BYTES_MAX: usize = 256 << 20;
 pub(super) struct Scan<'a> {
     client: reqwest::Client,
     gateway: &'a str,
+    /// Its address without a password, for messages.
+    shown: String,
     table: &'a str,
     /// The scanner's id, once it is open.
     scanner: Option<String>,
@@ -60,6 +63,7 @@ impl<'a> Scan<'a> {
         Ok(Self {
             client: client.build()?,
             gateway,
+            shown: without_secrets(gateway),
             table,
             scanner: None,
             row,
@@ -101,7 +105,7 @@ impl<'a> Scan<'a> {
             }
             Answer::Cells(text) => {
                 let cells = read_cells(&text, self.table);
-                let cells = cells.with_context(|| format!("{url} answered something else"))?;
+                let cells = cells.with_context(|| format!("{} answered no cells", self.shown))?;
                 if let Some(last) = cells.last() {
                     self.row.clone_from(&last.row);
                 }
@@ -120,54 +124,55 @@ impl<'a> Scan<'a> {
         let table = path_segment(self.table);
         // A scanner is opened for any name.
         let exists = format!("{}/{table}/exists", self.gateway);
-        let exists = send(self.client.get(exists), self.gateway).await?;
+        let exists = send(self.client.get(exists), &self.shown).await?;
         if exists.status() == StatusCode::NOT_FOUND {
             bail!(NoSuchTable(self.table.to_owned()));
         }
         let url = format!("{}/{table}/scanner", self.gateway);
+        let shown = format!("{}/{table}/scanner", self.shown);
         let start = STANDARD.encode(&self.row);
         let scanner = format!("<Scanner batch=\"{BATCH_CELLS}\" startRow=\"{start}\"/>");
         let request = self.client.put(&url).header(CONTENT_TYPE, "text/xml");
-        let response = send(request.body(scanner), self.gateway).await?;
+        let response = send(request.body(scanner), &self.shown).await?;
         if response.status() != StatusCode::CREATED {
-            bail!("{url} answered {}", response.status());
+            bail!("{shown} answered {}", response.status());
         }
         let location = response.headers().get(LOCATION);
         let location = location.and_then(|location| location.to_str().ok());
         // The gateway may know itself by another address than we do.
         let id = location.and_then(|location| location.trim_end_matches('/').rsplit('/').next());
         let id = id.filter(|id| !id.is_empty());
-        let id = id.with_context(|| format!("{url} did not say where its scanner is"))?;
+        let id = id.with_context(|| format!("{shown} did not say where its scanner is"))?;
         Ok(id.to_owned())
     }
 
     async fn ask(&self, request: RequestBuilder) -> anyhow::Result<Answer> {
-        let mut response = send(request, self.gateway).await?;
+        let mut response = send(request, &self.shown).await?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::NO_CONTENT => return Ok(Answer::End),
             StatusCode::NOT_FOUND | StatusCode::GONE => {
-                bail!("{} has lost the scanner of {}", self.gateway, self.table)
+                bail!("{} has lost the scanner of {}", self.shown, self.table)
             }
-            status => bail!("{} answered {status}", self.gateway),
+            status => bail!("{} answered {status}", self.shown),
         }
         let mut text = Vec::new();
         while let Some(piece) = response
             .chunk()
             .await
             .map_err(reqwest::Error::without_url)
-            .with_context(|| format!("response from {} was cut off", self.gateway))?
+            .with_context(|| format!("response from {} was cut off", self.shown))?
         {
             text.extend_from_slice(&piece);
             if text.len() > ANSWER_BYTES_MAX {
                 bail!(
                     "{} answered more than {ANSWER_BYTES_MAX} bytes at once",
-                    self.gateway
+                    self.shown
                 );
             }
         }
         let text = String::from_utf8(text);
-        let text = text.with_context(|| format!("{} answered no text", self.gateway))?;
+        let text = text.with_context(|| format!("{} answered no text", self.shown))?;
         Ok(Answer::Cells(text))
     }
 }

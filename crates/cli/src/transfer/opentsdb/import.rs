@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use icecore_opentsdb::transfer::ConfiguredTables;
+use icecore_server::without_secrets;
 use icecore_wire::opentsdb::cell_line::CellLine;
 use reqwest::header::CONTENT_ENCODING;
 use serde_json::{Value, json};
@@ -335,7 +336,7 @@ impl Run<'_> {
             match scanned {
                 // Meta data, trees and rollups are not everywhere.
                 Err(error) if !is_needed && error.is::<NoSuchTable>() => {
-                    eprintln!("icecore: warning: {url}: {error}");
+                    eprintln!("icecore: warning: {}: {error}", without_secrets(url));
                 }
                 scanned => scanned?,
             }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use icecore_server::without_secrets;
 use serde_json::{Value, json};
 
 use crate::WrongUsage;
@@ -24,14 +25,14 @@ impl Input {
     pub(super) fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
-            Self::Gateway(url) => url.clone(),
+            Self::Gateway(url) => without_secrets(url),
         }
     }
 
     /// What tells whether it is the same as before.
     pub(super) fn about(&self) -> anyhow::Result<Value> {
         Ok(match self {
-            Self::Gateway(url) => json!({"gateway": url}),
+            Self::Gateway(url) => json!({"gateway": without_secrets(url)}),
             Self::File(path) => {
                 let file = fs::metadata(path);
                 let file = file.with_context(|| format!("cannot read {}", path.display()))?;
@@ -86,6 +87,13 @@ fn entry_name(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_of_a_gateway_is_in_no_message_and_no_state_file() {
+        let inputs = expand(&["http://u:hunter2@hbase:8080/".to_owned()]).unwrap();
+        assert_eq!(inputs[0].name(), "http://<secret>@hbase:8080");
+        assert_eq!(inputs[0].about().unwrap()["gateway"], inputs[0].name());
+    }
 
     #[test]
     fn directories_are_their_files() {

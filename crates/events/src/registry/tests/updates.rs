@@ -145,6 +145,43 @@ fn incompatible_changes_need_force() {
     assert_eq!(before.retired("orders").count(), 1);
 }
 
+/// A file that is written while it is read has no rules, or some of them.
+#[test]
+fn masking_less_needs_force() {
+    let first = registry(&spec_stream());
+    let email = "    - { path: customer.email, action: drop }\n";
+    let id = "    - { path: customer.id,    action: hash }\n";
+    for (without, left, expected) in [
+        (
+            vec![email, id, "  masking:\n"],
+            0,
+            "\"customer.email\" was dropped",
+        ),
+        (
+            vec![email],
+            1,
+            "\"customer.email\" was dropped and would be stored",
+        ),
+        (
+            vec![id],
+            1,
+            "\"customer.id\" was hashed and would be stored",
+        ),
+    ] {
+        let changed = without
+            .iter()
+            .fold(ORDER_PLACED.to_owned(), |text, gone| text.replace(gone, ""));
+        let forced = check_incompatible(&first, &changed, expected);
+        let event_type = forced.event_type("shop", "order.placed").unwrap();
+        assert_eq!(event_type.masking.len(), left);
+        with(&forced, ORDER_PLACED);
+    }
+    let weaker = ORDER_PLACED.replace("email, action: drop", "email, action: hash");
+    let hashed = check_incompatible(&first, &weaker, "would be stored as a hash");
+    // Masking more needs none.
+    with(&hashed, ORDER_PLACED);
+}
+
 #[test]
 fn warnings_are_no_faults() {
     let documents = "kind: Event\nmetadata: {service: s, name: e}\n---\n\
