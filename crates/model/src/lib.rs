@@ -17,6 +17,7 @@ pub mod event;
 mod exemplar;
 mod float_histogram;
 mod go_float;
+mod guarded_clock;
 mod histogram;
 mod implied;
 mod kahan;
@@ -47,6 +48,7 @@ pub use float_histogram::{
     CompensatedSum as CompensatedHistogram, FloatHistogram, HistogramOpError,
 };
 pub use go_float::{go_float, go_float_of_digits, go_plain_float};
+pub use guarded_clock::GuardedClock;
 pub use histogram::{
     CUSTOM_BUCKETS_SCHEMA, CounterResetHint, Histogram, HistogramAddError, HistogramCounts,
     HistogramError, MAX_HISTOGRAM_BUCKETS, Span,
