@@ -46,6 +46,10 @@ pub(crate) async fn collect_garbage(
         debug!("a reader still uses old files");
         return Ok(false);
     }
+    if engine.is_read_elsewhere().await? {
+        debug!("a reader of another program has come");
+        return Ok(false);
+    }
     engine.delete_garbage().await;
     let rest = ages.logs.saturating_sub(ages.records);
     if engine.log_garbage_bytes().await? >= log_bytes.max(1) && !rest.is_zero() {

@@ -10,7 +10,8 @@
 //! - A state does not change while somebody has it.
 //! - A step that has failed is not taken for one that has found nothing new. SlateDB logs a poll
 //!   that fails and stays where it was, so that errors of the store are counted here, and a reader
-//!   that has brought nothing for a while is replaced: opening fails where a poll would.
+//!   that has brought nothing for a while is replaced: opening fails where a poll would. A state of
+//!   which a part of the log was gone before it was read is none either ([`Reader::settle`]).
 //! - Nothing is asked of the store unless somebody asks for a state, and a step reads what is new
 //!   alone: opening reads all of the WAL that is not in files yet.
 //! - Nothing is written: see [`super::reader`].
@@ -161,8 +162,13 @@ impl Follower {
     /// Moves on to what the writer has now, if it can be seen that this has worked.
     async fn step(&self, latest: &mut Latest, as_of: Instant) -> bool {
         let errors = self.errors();
-        let stepped = timeout(STEP_TIME_MAX, latest.state.reader.step()).await;
-        if stepped.is_err() || self.errors() != errors {
+        let reader = &latest.state.reader;
+        let stepping = async {
+            reader.step().await;
+            reader.settle().await
+        };
+        let stepped = timeout(STEP_TIME_MAX, stepping).await;
+        if !matches!(stepped, Ok(Ok(()))) || self.errors() != errors {
             return false;
         }
         let position = latest.state.reader.position();
@@ -194,6 +200,7 @@ impl Follower {
                 opened => break opened?,
             }
         };
+        reader.settle().await?;
         Ok(FollowedState {
             reader: Arc::new(reader),
             _counted: counted,

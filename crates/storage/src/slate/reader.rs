@@ -4,18 +4,24 @@
 //! - All reads of one reader show one state of the database: that of the moment of opening, or of
 //!   the last [`Reader::step`].
 //! - No object is created, changed or deleted: the reader takes the latest manifest and no
-//!   checkpoint, hence nothing keeps the writer's garbage collector from deleting files that the
-//!   reader is about to read. Such a read fails, [`is_vanished`] recognises it, and the caller
-//!   starts over with a new reader.
+//!   checkpoint, hence the writer's garbage collector deletes files that the reader is about to
+//!   read when they are old enough (`readers` keeps it from hurrying). Such a read fails,
+//!   [`is_vanished`] recognises it, and the caller starts over with a new reader.
 //! - What the writer has acknowledged up to that moment is seen, whether it lies in files or still
-//!   in the WAL.
+//!   in the WAL. SlateDB takes a WAL that its collector shortens meanwhile for one that ends there,
+//!   so that a state counts only if no later manifest has let go of a part of the WAL
+//!   ([`Reader::settle`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
+use slatedb::admin::Admin;
 use slatedb::config::DbReaderOptions;
 use slatedb::db_cache::DbCache;
+use slatedb::object_store::path::Path;
 use slatedb::object_store::{self, ObjectStore};
 use slatedb::{DbReader, DbReaderMode, ErrorKind};
 use slatedb_common::clock::SystemClock;
@@ -26,17 +32,29 @@ use super::location::StoreLocation;
 use super::merge_operator::RecordMergeOperator;
 use super::object_store::{OpenedStore, open_store};
 use super::read_view::View;
+use super::readers::ReaderLock;
 use super::segment_extractor::SegmentExtractor;
 use super::stepped_clock::SteppedClock;
 use super::tuning;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, with_sources, without_document};
 use crate::options::StoreOptions;
+
+/// Steps of a reader because the WAL was shortened while it was read. That takes a memtable
+/// that is written out: seconds, where a step takes a few requests.
+const SETTLING_MAX: u32 = 8;
+
+/// Attempts at listing manifests while the store fails, and the pause after the first one.
+const LOOKS_MAX: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A database opened beside its writer.
 pub(crate) struct Reader {
     reader: Arc<DbReader>,
+    store: Arc<dyn ObjectStore>,
+    path: Path,
     location: StoreLocation,
     clock: Arc<SteppedClock>,
+    _lock: Option<ReaderLock>,
 }
 
 /// How far a reader has come: a later position is never the same as an earlier one.
@@ -58,7 +76,9 @@ pub(crate) async fn open_reader(
         ));
     }
     let cache = block_and_meta_cache(options);
-    open_pinned(&opened, options, DbReaderMode::FollowLatest, cache).await
+    let reader = open_pinned(&opened, options, DbReaderMode::FollowLatest, cache).await?;
+    reader.settle().await?;
+    Ok(reader)
 }
 
 /// Opens a reader that shows the state that `mode` says, for as long as it is open.
@@ -69,6 +89,8 @@ pub(super) async fn open_pinned(
     cache: Arc<dyn DbCache>,
 ) -> Result<Reader> {
     let clock = SteppedClock::new();
+    // From before the first look at the manifest on.
+    let lock = ReaderLock::acquire(&opened.location);
     let reader = DbReader::builder(opened.path.clone(), Arc::clone(&opened.store))
         .with_reader_mode(mode)
         .with_merge_operator(Arc::new(RecordMergeOperator))
@@ -90,8 +112,11 @@ pub(super) async fn open_pinned(
         })?;
     Ok(Reader {
         reader: Arc::new(reader),
+        store: Arc::clone(&opened.store),
+        path: opened.path.clone(),
         location: opened.location.clone(),
         clock,
+        _lock: lock,
     })
 }
 
@@ -100,6 +125,50 @@ impl Reader {
     /// states. What cannot be had of the latest state leaves the one before, and nobody is told.
     pub(super) async fn step(&self) {
         self.clock.step().await;
+    }
+
+    /// Moves on until all of the WAL that the state needs was there while it was read.
+    pub(super) async fn settle(&self) -> Result<()> {
+        let mut moves = 0;
+        while self.has_lost_log().await? {
+            if moves == SETTLING_MAX {
+                return Err(Error::Unavailable(
+                    format!(
+                        "the writer of {} replaces its log faster than it can be read from here",
+                        self.location
+                    )
+                    .into(),
+                ));
+            }
+            moves += 1;
+            self.step().await;
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if a manifest after the one of this state has let go of files of the WAL:
+    /// they may have been deleted before they were read.
+    async fn has_lost_log(&self) -> Result<bool> {
+        let manifest = self.reader.manifest();
+        let failed = || Error::store("looking for a later manifest");
+        let later = Path::from(format!("{}/manifest", self.path));
+        let known = Path::from(format!("{later}/{:020}.manifest", manifest.id()));
+        let mut attempts = 1;
+        let first = loop {
+            let mut listed = self.store.list_with_offset(Some(&later), &known);
+            match listed.next().await.transpose() {
+                Err(_) if attempts < LOOKS_MAX => attempts += 1,
+                first => break first.map_err(|cause| unreadable_manifests(&cause))?,
+            }
+            tokio::time::sleep(PAUSE * attempts).await;
+        };
+        if first.is_none() {
+            return Ok(false);
+        }
+        let admin = Admin::builder(self.path.clone(), Arc::clone(&self.store)).build();
+        let latest = admin.read_manifest(None).await.map_err(failed())?;
+        let replayed = manifest.replay_after_wal_id();
+        Ok(latest.is_some_and(|latest| latest.replay_after_wal_id() > replayed))
     }
 
     pub(super) fn position(&self) -> ReaderPosition {
@@ -141,6 +210,11 @@ impl Reader {
             .await
             .map_err(Error::store("closing the reader"))
     }
+}
+
+fn unreadable_manifests(cause: &object_store::Error) -> Error {
+    let told = without_document(&with_sources(cause));
+    Error::Unavailable(format!("the manifests of the database cannot be listed: {told}").into())
 }
 
 /// Whether work failed only because a file is not there: the writer deleted it meanwhile, or it is

@@ -1,0 +1,129 @@
+//! A log that gets shorter while it is read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use parking_lot::Mutex;
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{
+    self, CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload, PutResult,
+};
+use tokio::sync::oneshot;
+
+use super::{bucket_key, in_memory, open, put};
+use crate::slate::reader::open_reader;
+
+/// A store whose first request for the log waits until something else is done.
+#[derive(Debug)]
+struct Interrupted {
+    inner: Arc<dyn ObjectStore>,
+    /// Until it was asked for the log.
+    meanwhile: Mutex<Option<Meanwhile>>,
+}
+
+#[derive(Debug)]
+struct Meanwhile {
+    begun: oneshot::Sender<()>,
+    done: oneshot::Receiver<()>,
+}
+
+impl Interrupted {
+    async fn wait(&self, place: &Path) {
+        let is_log = place.as_ref().contains("/wal");
+        let meanwhile = is_log.then(|| self.meanwhile.lock().take()).flatten();
+        if let Some(Meanwhile { begun, done }) = meanwhile {
+            begun.send(()).unwrap();
+            done.await.unwrap();
+        }
+    }
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.inner)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Interrupted {
+    async fn put_opts(
+        &self,
+        _: &Path,
+        _: PutPayload,
+        _: PutOptions,
+    ) -> object_store::Result<PutResult> {
+        unreachable!("a reader writes nothing")
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        _: &Path,
+        _: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        unreachable!("a reader writes nothing")
+    }
+
+    async fn get_opts(&self, place: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+        self.wait(place).await;
+        self.inner.get_opts(place, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        _: BoxStream<'static, object_store::Result<Path>>,
+    ) -> BoxStream<'static, object_store::Result<Path>> {
+        unreachable!("a reader deletes nothing")
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> object_store::Result<()> {
+        unreachable!("a reader writes nothing")
+    }
+}
+
+/// SlateDB takes a file of the log that is missing for the end of the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_is_collected_while_it_is_read_hides_nothing() {
+    let (options, store) = in_memory();
+    let engine = open(&options, &store).await;
+    for id in 1..=3 {
+        put(&engine, bucket_key(60, id), b"x").await.unwrap();
+    }
+    let (begun, asked) = oneshot::channel();
+    let (finish, done) = oneshot::channel();
+    let interrupted: Arc<dyn ObjectStore> = Arc::new(Interrupted {
+        inner: Arc::clone(&store),
+        meanwhile: Mutex::new(Some(Meanwhile { begun, done })),
+    });
+    let reading = open_reader(&options, Some(interrupted));
+    let shortening = async {
+        // The reader has its manifest. What it needs of the log goes into a file, and is deleted.
+        asked.await.unwrap();
+        engine.flush_memtable().await.unwrap();
+        let replayed = engine.db().manifest().replay_after_wal_id();
+        for number in 0..replayed {
+            let file = Path::from(format!("db/wal/{number:020}.sst"));
+            // There may be none of that number.
+            let _ = store.delete(&file).await;
+        }
+        finish.send(()).unwrap();
+    };
+    let (reader, ()) = tokio::join!(reading, shortening);
+    let reader = reader.unwrap();
+    for id in 1..=3 {
+        let found = reader.view().get(&bucket_key(60, id)).await.unwrap();
+        assert!(found.is_some(), "{id}");
+    }
+    reader.close().await.unwrap();
+    engine.close().await.unwrap();
+}
