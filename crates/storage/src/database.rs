@@ -158,7 +158,7 @@ impl Database {
     async fn open_and_recover(options: Options, environment: Environment) -> Result<Self> {
         let clock = environment.clock.unwrap_or_else(|| Arc::new(SystemClock));
         options.maintenance.check()?;
-        let engine = Engine::open(&options.store, environment.object_store).await?;
+        let engine = Engine::open_at(&options.store, environment.object_store, &*clock).await?;
         if let Some(_unfinished) = engine.live_view().get(&key::restore_mark()).await? {
             let location = engine.location().clone();
             engine.close().await?;
@@ -188,7 +188,7 @@ impl Database {
         let maintenance = Arc::new(maintenance);
         // What is culled stays refused, also before somebody sets a policy.
         maintenance.set_retention(None);
-        let events = Arc::new(DatabaseEvents::new(&context, &buckets, &ingest));
+        let events = Arc::new(DatabaseEvents::new(&context, &buckets, &ingest, &retention));
         let (stop, stopped) = oneshot::channel();
         let background = Background {
             stop,

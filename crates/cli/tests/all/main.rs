@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod clocks;
 mod crash;
 mod deploy;
 mod events;

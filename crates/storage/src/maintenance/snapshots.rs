@@ -42,10 +42,20 @@ pub(crate) async fn create(
     let snapshot = maintenance
         .context
         .engine
-        .create_snapshot(name, lifetime)
+        .create_snapshot(name, lifetime, maintenance.retention.now_ms())
         .await?;
     info!(name, id = snapshot.id, "snapshot created");
     Ok(snapshot)
+}
+
+/// Deletes what has expired.
+pub(crate) async fn delete_expired(maintenance: &Maintenance) -> Result<()> {
+    let guarded_ms = maintenance.retention.now_ms();
+    let engine = &maintenance.context.engine;
+    for snapshot in engine.delete_expired_snapshots(guarded_ms).await? {
+        info!(name = snapshot.name, id = snapshot.id, "snapshot expired");
+    }
+    Ok(())
 }
 
 /// The second, and something that tells apart what is made within it.

@@ -35,6 +35,7 @@ use super::retention::{CullPlan, LargerPlan, MergePlan, RemnantPlan, RollUpPlan}
 use super::retention::{cull, cull_metadata, retire_outdated, tell_what_is_too_old};
 use super::retire::drop_retired;
 use super::skipped::{Kind, is_of_the_job};
+use super::snapshots;
 use super::status::{JobStatus, MaintenanceReport, RunProgress, SkippedJob};
 use super::sweep::sweep;
 use super::throughput::Workload;
@@ -142,6 +143,9 @@ pub(crate) async fn run(maintenance: Arc<Maintenance>) {
         tell_what_is_too_old(&maintenance);
         if let Err(cause) = maintenance.retention.remember_clock().await {
             warn!(%cause, "cannot remember the clock of retention");
+        }
+        if let Err(cause) = snapshots::delete_expired(&maintenance).await {
+            warn!(%cause, "cannot delete snapshots that have expired");
         }
         let asked = maintenance.jobs.begin_run();
         let done = if known_dirty {

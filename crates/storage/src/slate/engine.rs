@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use icecore_model::{Clock, SystemClock};
 use parking_lot::Mutex;
 use slatedb::config::{CloseOptions, FlushOptions, FlushType};
 use slatedb::db_cache::{DbCache, SplitCache};
@@ -36,6 +37,7 @@ use slatedb::{CloseReason, Db, ErrorKind};
 use tokio::time::Instant;
 use tracing::info;
 
+use super::collector::{self, Collector};
 use super::event_files;
 use super::first_contact;
 use super::health::StoreHealth;
@@ -52,6 +54,7 @@ use super::segment_extractor::SegmentExtractor;
 use super::segment_set::SegmentSet;
 use super::slate_metrics::{SlateMetric, SlateMetrics};
 use super::staged_files::remove_staged_files;
+use super::tick_clock::TickClock;
 use super::tuning;
 use super::watch::StoreWatch;
 use super::worker::{Worker, WorkerSetup};
@@ -68,6 +71,11 @@ pub(crate) struct Engine {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) options: StoreOptions,
     pub(super) location: StoreLocation,
+    /// Every opening for writing has one of its own.
+    epoch: u64,
+    /// By which everything is named, and all checkpoints are dated.
+    pub(super) clock: Arc<TickClock>,
+    pub(super) collector: Arc<Collector>,
     pub(super) drains: SegmentSet,
     pub(super) joins: SegmentSet,
     /// Until the database is closed, when this process compacts.
@@ -111,6 +119,15 @@ impl Engine {
         options: &StoreOptions,
         store_override: Option<Arc<dyn ObjectStore>>,
     ) -> Result<Self> {
+        Self::open_at(options, store_override, &SystemClock).await
+    }
+
+    /// [`Engine::open`] on a machine whose clock is another one.
+    pub(crate) async fn open_at(
+        options: &StoreOptions,
+        store_override: Option<Arc<dyn ObjectStore>>,
+        machine: &dyn Clock,
+    ) -> Result<Self> {
         let location = StoreLocation::parse(&options.location)?;
         let settings = tuning::settings(options, &location)?;
         let block_size = tuning::block_size(options)?;
@@ -136,11 +153,14 @@ impl Engine {
         opened.store = Arc::new(observed);
         let watch = StoreWatch::start(&opened, Arc::clone(&health), lock.clone());
 
+        let clock = TickClock::starting(machine.now_ms());
+        clock.follow(&opened.path, &opened.store).await?;
         let drains = SegmentSet::default();
         let joins = SegmentSet::default();
         let metrics = SlateMetrics::default();
         let builder = Db::builder(opened.path.clone(), Arc::clone(&opened.store))
             .with_settings(settings)
+            .with_system_clock(Arc::clone(&clock) as _)
             .with_sst_block_size(block_size)
             .with_segment_extractor(Arc::new(SegmentExtractor))
             .with_merge_operator(Arc::new(RecordMergeOperator))
@@ -151,7 +171,16 @@ impl Engine {
             .build()
             .await
             .map_err(|cause| open_error(&location, cause))?;
+        let epoch = db.manifest().writer_epoch();
         keep_directories(&opened)?;
+        // What the writer before this one has written until it was fenced.
+        clock.follow(&opened.path, &opened.store).await?;
+        let collector = Arc::new(Collector::new(
+            opened.path.clone(),
+            Arc::clone(&opened.store),
+            Arc::clone(&clock),
+            metrics.clone(),
+        ));
         let worker = options.compaction.then(|| {
             let setup = WorkerSetup {
                 path: opened.path.clone(),
@@ -160,18 +189,23 @@ impl Engine {
                 scheduler: Arc::new(SchedulerSupplier {
                     drains: drains.clone(),
                     joins: joins.clone(),
+                    clock: Arc::clone(&clock),
                 }),
                 block_size,
                 metrics: metrics.clone(),
+                clock: Arc::clone(&clock),
             };
             Worker::start(setup, &db)
         });
-        Ok(Self {
+        let engine = Self {
+            epoch,
             db,
             path: opened.path,
             store: opened.store,
             options: options.clone(),
             location,
+            clock,
+            collector,
             drains,
             joins,
             worker: Mutex::new(worker),
@@ -179,7 +213,29 @@ impl Engine {
             health,
             lock,
             _watch: watch,
-        })
+        };
+        engine.adopt_snapshots().await?;
+        if engine.options.compaction {
+            engine.collect_garbage();
+        }
+        Ok(engine)
+    }
+
+    /// Deletes old files from now on, until the database is closed.
+    fn collect_garbage(&self) {
+        let (collector, status) = (Arc::clone(&self.collector), self.db.subscribe());
+        let garbage = tuning::garbage(&self.options, &self.location);
+        tokio::spawn(collector::run(
+            collector,
+            garbage,
+            self.options.gc_interval,
+            status,
+        ));
+    }
+
+    /// Tells this opening for writing from all others, also from those of before and after it.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     pub(crate) fn db(&self) -> &Db {

@@ -9,7 +9,8 @@
 //! - the manifest, as long as the file is a part of a segment;
 //! - a checkpoint, which is an older manifest that is kept. The compactor makes one whenever it
 //!   replaces files, for readers that still use them, and it lasts for `gc_min_age`. Readers of
-//!   other programs may have their own; as long as there is one of those, nothing is hurried.
+//!   other programs may have their own, or none (`readers`); as long as there is one of those,
+//!   nothing is hurried.
 //!   Snapshots (`snapshots`) are checkpoints with a name and are never touched here;
 //! - its age: SlateDB deletes a file only when a memtable was written out and a compaction was
 //!   begun after it, since what is newer may be about to be listed.
@@ -20,14 +21,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::TimeDelta;
 use futures::StreamExt;
-use slatedb::admin::Admin;
+use slatedb::Checkpoint;
 use slatedb::compactor::SourceId;
 use slatedb::object_store::path::Path;
-use slatedb::{Checkpoint, GarbageCollectorBuilder};
 use tokio::time::Instant;
+use tracing::warn;
 
 use super::engine::Engine;
 use super::joins::is_joined;
+use super::readers::may_be_read;
 use super::scheduler::is_journal;
 use super::tuning::{self, HurriedAges};
 use crate::error::{Error, Result};
@@ -37,6 +39,14 @@ const JOIN_POLL: Duration = Duration::from_millis(200);
 
 /// Checkpoints are stored in whole seconds.
 const CHECKPOINT_PRECISION: TimeDelta = TimeDelta::seconds(1);
+
+/// A manifest, or a file of the log.
+pub(super) struct NumberedFile {
+    pub(super) number: u64,
+    bytes: u64,
+    /// By the clock of the store.
+    pub(super) modified_ms: i64,
+}
 
 impl Engine {
     /// Writes memtables out and joins the files that segments, all but those of the journal, have
@@ -94,7 +104,7 @@ impl Engine {
             .collect()
     }
 
-    /// Whether a program beside this one reads the database.
+    /// Returns `true` if a program beside this one reads the database, or may do so.
     pub(crate) async fn is_read_elsewhere(&self) -> Result<bool> {
         Ok(self.own_checkpoints().await?.is_none())
     }
@@ -102,8 +112,10 @@ impl Engine {
     /// The checkpoints without a name, if all of them are of this program. One with a name is a
     /// snapshot: it keeps its files by itself, whatever happens to the others.
     async fn own_checkpoints(&self) -> Result<Option<Vec<Checkpoint>>> {
-        let admin = Admin::builder(self.path.clone(), self.store.clone()).build();
-        let found = admin.list_checkpoints(None).await;
+        if may_be_read(&self.location) {
+            return Ok(None);
+        }
+        let found = self.admin().list_checkpoints(None).await;
         let found = found.map_err(Error::store("listing checkpoints"))?;
         let mut unnamed = found;
         unnamed.retain(|checkpoint| checkpoint.name.is_none());
@@ -122,7 +134,7 @@ impl Engine {
         let Some(checkpoints) = self.own_checkpoints().await? else {
             return Ok(None);
         };
-        let admin = Admin::builder(self.path.clone(), self.store.clone()).build();
+        let admin = self.admin();
         for checkpoint in checkpoints {
             let deleted = admin.delete_checkpoint(checkpoint.id).await;
             deleted.map_err(failed())?;
@@ -146,17 +158,17 @@ impl Engine {
     pub(crate) async fn log_garbage_bytes(&self) -> Result<u64> {
         let replayed = self.db.manifest().replay_after_wal_id();
         let logs = self.numbered_files("wal").await?;
-        let logs = logs.iter().filter(|(number, _)| *number < replayed);
-        let logs: u64 = logs.map(|(_, bytes)| bytes).sum();
+        let logs = logs.iter().filter(|file| file.number < replayed);
+        let logs: u64 = logs.map(|file| file.bytes).sum();
         let mut manifests = self.numbered_files("manifest").await?;
-        manifests.sort_unstable();
+        manifests.sort_unstable_by_key(|file| file.number);
         manifests.pop();
-        let manifests: u64 = manifests.iter().map(|(_, bytes)| bytes).sum();
+        let manifests: u64 = manifests.iter().map(|file| file.bytes).sum();
         Ok(logs.saturating_add(manifests))
     }
 
-    /// Files of a directory that are named by their number, with their sizes.
-    async fn numbered_files(&self, directory: &str) -> Result<Vec<(u64, u64)>> {
+    /// Files of a directory that are named by their number.
+    pub(super) async fn numbered_files(&self, directory: &str) -> Result<Vec<NumberedFile>> {
         let directory = Path::from(format!("{}/{directory}", self.path));
         let mut listing = self.store.list(Some(&directory));
         let mut files = Vec::new();
@@ -168,7 +180,11 @@ impl Engine {
             })?;
             let name = file.location.filename().unwrap_or_default();
             let number = name.split('.').next().and_then(|name| name.parse().ok());
-            files.extend(number.map(|number| (number, file.size)));
+            files.extend(number.map(|number| NumberedFile {
+                number,
+                bytes: file.size,
+                modified_ms: file.last_modified.timestamp_millis(),
+            }));
         }
         Ok(files)
     }
@@ -176,10 +192,9 @@ impl Engine {
     /// Deletes what nothing refers to and is old enough. No reader of this process may use files
     /// that were replaced before [`Engine::release_files`].
     pub(crate) async fn delete_garbage(&self) {
-        GarbageCollectorBuilder::new(self.path.clone(), self.store.clone())
-            .with_options(tuning::hurried_garbage(&self.options, &self.location))
-            .build()
-            .run_gc_once()
-            .await;
+        let hurried = tuning::hurried_garbage(&self.options, &self.location);
+        if let Err(cause) = self.collector.collect(hurried).await {
+            warn!(%cause, "old files are not deleted for now");
+        }
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn is_coarse(prefix: &[u8]) -> bool {
 
 /// Whether a coarse segment is being written to, as it seems.
 pub(super) fn is_growing(segment: &Segment, now: SystemTime) -> bool {
-    // A file of the future is one of now, by another clock.
+    // One that another writer has made a moment ago may be a little ahead.
     let age = |made: SystemTime| now.duration_since(made).unwrap_or_default();
     segment.l0().len() < SOURCES_MAX
         && segment

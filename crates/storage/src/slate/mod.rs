@@ -22,6 +22,7 @@
 //! Elsewhere: what the keys and values mean (`records`), when something is written (`journal`,
 //! `flush`), what is drained when (`journal`, `maintenance`).
 
+mod collector;
 pub(crate) mod engine;
 pub(crate) mod event_files;
 #[cfg(feature = "testing")]
@@ -43,6 +44,7 @@ mod page_cache;
 mod permissions;
 pub(crate) mod read_view;
 pub(crate) mod reader;
+mod readers;
 mod scheduler;
 mod segment_extractor;
 mod segment_set;
@@ -50,6 +52,7 @@ pub(crate) mod slate_metrics;
 pub(crate) mod snapshots;
 mod staged_files;
 mod stepped_clock;
+pub(crate) mod tick_clock;
 mod tuning;
 mod watch;
 mod worker;

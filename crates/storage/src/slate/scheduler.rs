@@ -23,7 +23,7 @@
 //! those are kept here.
 
 use std::collections::HashSet;
-use std::time::SystemTime;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use slatedb::Error;
@@ -37,6 +37,7 @@ use slatedb::manifest::Segment;
 
 use super::joins::{is_coarse, is_growing, is_worth_joining, join_of, sources_of};
 use super::segment_set::SegmentSet;
+use super::tick_clock::TickClock;
 
 /// Rewriting jobs at once: no more, because each holds several buffers of 2 MiB.
 const LARGE_MAX: usize = 2;
@@ -63,6 +64,8 @@ pub(crate) struct SchedulerSupplier {
     pub(crate) drains: SegmentSet,
     /// Segments that somebody wants as one run.
     pub(crate) joins: SegmentSet,
+    /// By which files are named.
+    pub(crate) clock: Arc<TickClock>,
 }
 
 impl CompactionSchedulerSupplier for SchedulerSupplier {
@@ -82,6 +85,7 @@ impl CompactionSchedulerSupplier for SchedulerSupplier {
             tiered: SizeTieredCompactionSchedulerSupplier.compaction_scheduler(&unlimited),
             drains: self.drains.clone(),
             joins: self.joins.clone(),
+            clock: Arc::clone(&self.clock),
         })
     }
 }
@@ -90,6 +94,7 @@ struct Scheduler {
     tiered: Box<dyn CompactionScheduler + Send + Sync>,
     drains: SegmentSet,
     joins: SegmentSet,
+    clock: Arc<TickClock>,
 }
 
 impl CompactionScheduler for Scheduler {
@@ -105,7 +110,7 @@ impl CompactionScheduler for Scheduler {
 
         let tiered = self.tiered.propose(state);
         let mut fresh_run = fresh_run(state, &tiered);
-        let now = SystemTime::now();
+        let now = self.clock.system_time();
         let mut joins = Vec::new();
         let wanted = |segment: &&Segment| self.joins.contains(segment.prefix());
         let complete = |segment: &&Segment| {

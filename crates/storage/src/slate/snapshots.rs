@@ -3,10 +3,13 @@
 //! Holds always:
 //! - A snapshot is a state that a crash could have left: everything acknowledged before it was
 //!   asked for is in it, in buckets or in the journal.
-//! - Its files stay until it is deleted or expires, whatever is compacted, drained or collected:
-//!   garbage collection keeps what any checkpoint refers to, and only unnamed ones are ever
-//!   released (`garbage`).
+//! - Its files stay until it is deleted, whatever is compacted, drained or collected: garbage
+//!   collection keeps what any checkpoint refers to, and only unnamed ones are ever released
+//!   (`garbage`).
+//! - Its time is not known to SlateDB, whose clock may jump (`tick_clock`). It is a part of the
+//!   name of the checkpoint, by the guarded clock, and maintenance deletes what has expired by it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,17 +35,60 @@ pub struct Snapshot {
     pub expires_ms: Option<i64>,
 }
 
+/// The name of a checkpoint: `name@made`, or `name@made+lifetime`, in ms. No snapshot's name has an
+/// `@`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CheckpointName {
+    name: String,
+    /// By the guarded clock.
+    made_ms: i64,
+    lifetime_ms: Option<i64>,
+}
+
+impl CheckpointName {
+    fn parse(text: &str) -> Option<Self> {
+        let (name, times) = text.split_once('@')?;
+        let (made, lifetime) = match times.split_once('+') {
+            Some((made, lifetime)) => (made, Some(lifetime)),
+            None => (times, None),
+        };
+        Some(Self {
+            name: name.to_owned(),
+            made_ms: made.parse().ok()?,
+            lifetime_ms: lifetime.map(str::parse).transpose().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for CheckpointName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.name, self.made_ms)?;
+        match self.lifetime_ms {
+            Some(lifetime_ms) => write!(f, "+{lifetime_ms}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Engine {
-    /// Makes a snapshot. The caller sees to it that the name is free.
+    /// Makes a snapshot at a time of the guarded clock. The caller sees to it that the name is
+    /// free.
     pub(crate) async fn create_snapshot(
         &self,
         name: &str,
         lifetime: Option<Duration>,
+        guarded_ms: i64,
     ) -> Result<Snapshot> {
+        let lifetime_ms = lifetime.map(|l| i64::try_from(l.as_millis()).unwrap_or(i64::MAX));
+        let name = CheckpointName {
+            name: name.to_owned(),
+            made_ms: guarded_ms,
+            lifetime_ms,
+        };
         let options = CheckpointOptions {
-            lifetime,
+            lifetime: None,
             source: None,
-            name: Some(name.to_owned()),
+            name: Some(name.to_string()),
         };
         let made = self.db.create_checkpoint(CheckpointScope::All, &options);
         let made = made.await.map_err(Error::store("making a snapshot"))?;
@@ -50,6 +96,7 @@ impl Engine {
         let id = made.id.to_string();
         let found = found.into_iter().find(|snapshot| snapshot.id == id);
         found.ok_or_else(|| {
+            let name = &name.name;
             Error::Unavailable(format!("snapshot {name} was created and is not listed").into())
         })
     }
@@ -62,20 +109,96 @@ impl Engine {
 
     /// Lets a snapshot go; false when there is none of that name.
     pub(crate) async fn delete_snapshot(&self, name: &str) -> Result<bool> {
-        let admin = self.admin();
-        let mut any = false;
-        for checkpoint in named(&admin).await? {
-            if checkpoint.name.as_deref() == Some(name) {
-                let deleted = admin.delete_checkpoint(checkpoint.id).await;
-                deleted.map_err(Error::store("deleting a snapshot"))?;
-                any = true;
-            }
-        }
-        Ok(any)
+        let deleted = self.delete_snapshots(|snapshot| snapshot.name == name);
+        Ok(!deleted.await?.is_empty())
     }
 
-    fn admin(&self) -> Admin {
-        Admin::builder(self.path.clone(), self.store.clone()).build()
+    /// Lets go what has expired by the guarded clock. Nothing is asked of the store when nothing
+    /// has.
+    pub(crate) async fn delete_expired_snapshots(&self, guarded_ms: i64) -> Result<Vec<Snapshot>> {
+        let has_expired = |snapshot: &Snapshot| {
+            let expires_ms = snapshot.expires_ms;
+            expires_ms.is_some_and(|expires_ms| expires_ms <= guarded_ms)
+        };
+        let known = self.db.manifest();
+        let mut known = known.checkpoints().iter().filter_map(described);
+        if !known.any(|snapshot| has_expired(&snapshot)) {
+            return Ok(Vec::new());
+        }
+        self.delete_snapshots(has_expired).await
+    }
+
+    async fn delete_snapshots(&self, is_due: impl Fn(&Snapshot) -> bool) -> Result<Vec<Snapshot>> {
+        let admin = self.admin();
+        let mut deleted = Vec::new();
+        for checkpoint in named(&admin).await? {
+            let Some(snapshot) = described(&checkpoint).filter(&is_due) else {
+                continue;
+            };
+            let done = admin.delete_checkpoint(checkpoint.id).await;
+            done.map_err(Error::store("deleting a snapshot"))?;
+            deleted.push(snapshot);
+        }
+        Ok(deleted)
+    }
+
+    /// Takes over snapshots that SlateDB would let expire by its own clock, as it did for programs
+    /// before this one. To be done before anything is collected.
+    pub(super) async fn adopt_snapshots(&self) -> Result<()> {
+        let expiring = |checkpoint: &Checkpoint| {
+            let (name, expires) = (checkpoint.name.clone()?, checkpoint.expire_time?);
+            let lifetime = expires - checkpoint.create_time;
+            Some(CheckpointName {
+                name,
+                made_ms: checkpoint.create_time.timestamp_millis(),
+                lifetime_ms: Some(lifetime.num_milliseconds().max(0)),
+            })
+        };
+        let admin = self.admin();
+        let known = self.db.manifest();
+        for old in known.checkpoints() {
+            let Some(name) = expiring(old) else {
+                continue;
+            };
+            let name = name.to_string();
+            // A process that ended between the two steps has left both.
+            let is_there = |other: &Checkpoint| other.name.as_ref() == Some(&name);
+            if !known.checkpoints().iter().any(is_there) {
+                let options = CheckpointOptions {
+                    lifetime: None,
+                    source: Some(old.id),
+                    name: Some(name),
+                };
+                let made = admin.create_detached_checkpoint(&options).await;
+                made.map_err(Error::store("taking over a snapshot"))?;
+            }
+            let deleted = admin.delete_checkpoint(old.id).await;
+            deleted.map_err(Error::store("taking over a snapshot"))?;
+        }
+        Ok(())
+    }
+
+    /// When the youngest snapshot was made, in ms by the clock of the store; the end of time when
+    /// the store does not say so.
+    pub(crate) async fn youngest_snapshot_ms(&self) -> Result<Option<i64>> {
+        let checkpoints = named(&self.admin()).await?;
+        if checkpoints.is_empty() {
+            return Ok(None);
+        }
+        // A checkpoint names the manifest that was written with it.
+        let manifests = self.numbered_files("manifest").await?;
+        let dated = |checkpoint: &Checkpoint| {
+            let mut manifests = manifests.iter();
+            let manifest = manifests.find(|file| file.number == checkpoint.manifest_id);
+            manifest.map_or(i64::MAX, |file| file.modified_ms)
+        };
+        Ok(checkpoints.iter().map(dated).max())
+    }
+
+    pub(super) fn admin(&self) -> Admin {
+        Admin::builder(self.path.clone(), self.store.clone())
+            .with_system_clock(Arc::clone(&self.clock) as _)
+            .build()
     }
 }
 
@@ -87,9 +210,14 @@ pub(crate) async fn open_snapshot(
 ) -> Result<(Snapshot, Reader)> {
     let admin = AdminBuilder::new(opened.path.clone(), Arc::clone(&opened.store)).build();
     let all = named(&admin).await?;
-    let wanted = |checkpoint: &&Checkpoint| checkpoint.name.as_deref() == Some(name);
-    let Some(checkpoint) = all.iter().rev().find(wanted) else {
-        let names: Vec<&str> = all.iter().filter_map(|c| c.name.as_deref()).collect();
+    let described: Vec<_> = all
+        .iter()
+        .filter_map(|c| described(c).zip(Some(c)))
+        .collect();
+    let mut wanted = described.iter().rev();
+    let Some((snapshot, checkpoint)) = wanted.find(|(snapshot, _)| snapshot.name == name) else {
+        let names = described.iter().map(|(snapshot, _)| snapshot.name.as_str());
+        let names: Vec<&str> = names.collect();
         let there = if names.is_empty() {
             "there are none".to_owned()
         } else {
@@ -102,9 +230,7 @@ pub(crate) async fn open_snapshot(
     let mode = DbReaderMode::Checkpoint(checkpoint.id);
     let cache = block_and_meta_cache(options);
     let reader = open_pinned(opened, options, mode, cache).await?;
-    let snapshot = described(checkpoint);
-    let snapshot = snapshot.ok_or_else(|| Error::Invalid("a snapshot has a name".into()))?;
-    Ok((snapshot, reader))
+    Ok((snapshot.clone(), reader))
 }
 
 /// The checkpoints with a name, by time.
@@ -117,10 +243,45 @@ async fn named(admin: &Admin) -> Result<Vec<Checkpoint>> {
 }
 
 fn described(checkpoint: &Checkpoint) -> Option<Snapshot> {
+    let (text, id) = (checkpoint.name.as_deref()?, checkpoint.id.to_string());
+    let Some(name) = CheckpointName::parse(text) else {
+        // Of a program before this one.
+        return Some(Snapshot {
+            name: text.to_owned(),
+            id,
+            created_ms: checkpoint.create_time.timestamp_millis(),
+            expires_ms: checkpoint.expire_time.map(|at| at.timestamp_millis()),
+        });
+    };
+    let lifetime_ms = name.lifetime_ms;
     Some(Snapshot {
-        name: checkpoint.name.clone()?,
-        id: checkpoint.id.to_string(),
-        created_ms: checkpoint.create_time.timestamp_millis(),
-        expires_ms: checkpoint.expire_time.map(|at| at.timestamp_millis()),
+        name: name.name,
+        id,
+        created_ms: name.made_ms,
+        expires_ms: lifetime_ms.map(|lifetime_ms| name.made_ms.saturating_add(lifetime_ms)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_checkpoints_are_stored_as_they_are_here() {
+        let name = |lifetime_ms| CheckpointName {
+            name: "nightly_1.2".to_owned(),
+            made_ms: 1_700_000_000_123,
+            lifetime_ms,
+        };
+        for (lifetime_ms, text) in [
+            (None, "nightly_1.2@1700000000123"),
+            (Some(604_800_000), "nightly_1.2@1700000000123+604800000"),
+        ] {
+            assert_eq!(name(lifetime_ms).to_string(), text);
+            assert_eq!(CheckpointName::parse(text), Some(name(lifetime_ms)));
+        }
+        for text in ["nightly", "a@", "a@x", "a@1+", "a@1+x"] {
+            assert_eq!(CheckpointName::parse(text), None, "{text}");
+        }
+    }
 }

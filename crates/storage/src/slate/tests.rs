@@ -1,12 +1,14 @@
 //! What the engine promises, on a store in memory, on a directory, and on stores that fail.
 
 mod ambiguous_puts;
+mod clocks;
 mod drains;
 mod faulty_store;
 mod joins;
 mod lost_database;
 mod reading;
 mod s3;
+mod shortened_log;
 mod start_up;
 mod writers;
 

@@ -64,7 +64,8 @@ pub(crate) fn settings(options: &StoreOptions, location: &StoreLocation) -> Resu
         max_unflushed_bytes: options.unflushed_bytes_max,
         compression_codec: codec(options.compression),
         compactor_options: None,
-        garbage_collector_options: options.compaction.then(|| garbage(options, location)),
+        // `collector` does it.
+        garbage_collector_options: None,
         object_store_max_retries: None,
         ..Settings::default()
     })
@@ -146,7 +147,7 @@ pub(super) fn hurried_garbage(
     garbage
 }
 
-fn garbage(options: &StoreOptions, location: &StoreLocation) -> GarbageCollectorOptions {
+pub(super) fn garbage(options: &StoreOptions, location: &StoreLocation) -> GarbageCollectorOptions {
     let directory = |min_age| {
         Some(GarbageCollectorDirectoryOptions {
             interval: Some(options.gc_interval),

@@ -31,6 +31,7 @@ use tracing::warn;
 use super::merge_operator::RecordMergeOperator;
 use super::scheduler::SchedulerSupplier;
 use super::slate_metrics::SlateMetrics;
+use super::tick_clock::TickClock;
 
 /// How long after a failure compaction is started again. Longer than the database needs to see that
 /// another process has taken over (a poll of the manifest, 5 s on a remote store): a compactor that
@@ -48,6 +49,7 @@ pub(super) struct WorkerSetup {
     pub(super) scheduler: Arc<SchedulerSupplier>,
     pub(super) block_size: SstBlockSize,
     pub(super) metrics: SlateMetrics,
+    pub(super) clock: Arc<TickClock>,
 }
 
 /// The worker of an open database.
@@ -70,6 +72,10 @@ impl Worker {
                 tokio::select! {
                     () = &mut end => return,
                     () = tokio::time::sleep(PAUSE) => {}
+                }
+                // Compactions of another process may have been the reason.
+                if let Err(cause) = setup.clock.follow(&setup.path, &setup.store).await {
+                    warn!(%cause, "compaction may be refused once more");
                 }
             }
         });
@@ -121,5 +127,6 @@ fn build(setup: &WorkerSetup) -> Compactor {
         .with_sst_block_size(setup.block_size)
         .with_merge_operator(Arc::new(RecordMergeOperator))
         .with_metrics_recorder(setup.metrics.recorder())
+        .with_system_clock(Arc::clone(&setup.clock) as _)
         .build()
 }
