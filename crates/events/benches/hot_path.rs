@@ -112,6 +112,7 @@ fn hot_path(c: &mut Criterion) {
     let ids = EventIdSource::random().expect("there is randomness");
     let context = PrepareContext {
         now_ns: NOW_NS,
+        guarded_ns: NOW_NS,
         max_future_skew: Duration::from_secs(600),
         masking_key: None,
         ids: &ids,

@@ -35,6 +35,8 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct PrepareContext<'c> {
     pub now_ns: i64,
+    /// The guarded time: events that are too old by it are refused.
+    pub guarded_ns: i64,
     /// How far ahead of this server's clock an event may be.
     pub max_future_skew: Duration,
     pub masking_key: Option<&'c MaskingKey>,
@@ -231,7 +233,12 @@ impl<'a> Preparation<'a, '_> {
         event_type: &Arc<EventType>,
     ) -> Result<Option<i64>, Problem> {
         let context = self.context;
-        check_retention(event_type, context.now_ns, frame.started_ns, frame.ended_ns)?;
+        check_retention(
+            event_type,
+            context.guarded_ns,
+            frame.started_ns,
+            frame.ended_ns,
+        )?;
         let mut attributes = body.attributes;
         check_attributes(event_type, &mut attributes)?;
         mask(&event_type.masking, context.masking_key, &mut attributes)?;

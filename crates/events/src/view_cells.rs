@@ -18,6 +18,10 @@ impl CellSource for EventsView {
         EventsView::now_ms(self)
     }
 
+    fn guarded_ms(&self) -> i64 {
+        EventsView::guarded_ms(self)
+    }
+
     fn cells(&self, scan: CellScan) -> BoxFuture<'_, Result<Vec<StoredCell>, Problem>> {
         Box::pin(EventsView::cells(self, scan))
     }

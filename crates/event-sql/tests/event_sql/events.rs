@@ -135,6 +135,10 @@ impl EventRows for View {
         self.rows.now_ms()
     }
 
+    fn guarded_ms(&self) -> i64 {
+        self.rows.guarded_ms()
+    }
+
     fn tail_parts(&self, service: Option<&str>, event_type: Option<&str>) -> Vec<TailPart> {
         self.rows.tail_parts(service, event_type)
     }
@@ -182,6 +186,10 @@ impl CellSource for View {
 
     fn now_ms(&self) -> i64 {
         self.rows.now_ms()
+    }
+
+    fn guarded_ms(&self) -> i64 {
+        self.rows.guarded_ms()
     }
 
     fn cells(&self, scan: CellScan) -> BoxFuture<'_, Result<Vec<StoredCell>, Problem>> {

@@ -64,6 +64,7 @@ impl Engine {
         };
         let at = CountTime {
             now_ms,
+            guarded_ms: self.store.guarded_ms(),
             generation: mark.generation,
         };
         let counts = flusher.count_cells(&HashMap::new(), &registry, at);
@@ -76,7 +77,7 @@ impl Engine {
             };
             self.store.write(batch).await?;
         }
-        flusher.counted(&HashMap::new(), now_ms);
+        flusher.counted(&HashMap::new(), at);
         Ok(())
     }
 
@@ -118,12 +119,13 @@ impl Engine {
         let now_ms = self.clock.now_ms();
         let at = CountTime {
             now_ms,
+            guarded_ms: self.store.guarded_ms(),
             generation: generation.number,
         };
         let counts = flusher.count_cells(&generation.state_counts, &registry, at);
         let is_applied = flusher.is_uncertain && self.is_marked(flusher, mark).await?;
         if !is_applied {
-            let mut batch = build(generation.clone(), now_ms).await?;
+            let mut batch = build(generation.clone(), at.guarded_ms).await?;
             let max_values = self.options.max_catalog_values;
             batch
                 .records
@@ -134,7 +136,7 @@ impl Engine {
             self.metrics.flushed_cells.add(batch.cells.len() as u64);
             self.write_marked(flusher, batch, mark).await?;
         }
-        flusher.apply(generation, &void, self.options.max_catalog_values, now_ms);
+        flusher.apply(generation, &void, self.options.max_catalog_values, at);
         self.memory.lock().flushed(mark);
         Ok(())
     }
@@ -171,10 +173,10 @@ impl Engine {
 }
 
 /// The cells, identities and sets of a generation. CPU work, so it has a thread of its own.
-async fn build(generation: Arc<Generation>, now_ms: i64) -> Result<EventBatch, StoreError> {
+async fn build(generation: Arc<Generation>, guarded_ms: i64) -> Result<EventBatch, StoreError> {
     let built = tokio::task::spawn_blocking(move || {
         let mut batch = EventBatch::default();
-        let now_s = now_ms.div_euclid(1000);
+        let now_s = guarded_ms.div_euclid(1000);
         for metric in generation.cells.metrics() {
             for window in metric.metric.windows() {
                 let cells = metric.of_window(window, now_s).into_iter();
@@ -208,6 +210,8 @@ async fn build(generation: Arc<Generation>, now_ms: i64) -> Result<EventBatch, S
 #[derive(Clone, Copy)]
 struct CountTime {
     now_ms: i64,
+    /// Events that are too old by this one have no cells.
+    guarded_ms: i64,
     generation: u64,
 }
 
@@ -254,11 +258,11 @@ impl Flusher {
         generation: &Generation,
         void: &VoidEvents,
         max_values: usize,
-        now_ms: i64,
+        at: CountTime,
     ) {
         let values = self.values.records(&generation.values, max_values);
         self.values.apply(&values);
-        self.counted(&generation.state_counts, now_ms);
+        self.counted(&generation.state_counts, at);
         for (key, by) in generation.state_counts.iter() {
             *self.counts.entry(key.clone()).or_default() += by;
         }
@@ -267,17 +271,17 @@ impl Flusher {
     }
 
     /// Takes note of the states that cells were written of.
-    fn counted(&mut self, changed: &HashMap<StateKey, i64>, now_ms: i64) {
-        let today = now_ms.div_euclid(DAY_MS);
+    fn counted(&mut self, changed: &HashMap<StateKey, i64>, at: CountTime) {
+        let today = at.guarded_ms.div_euclid(DAY_MS);
         if self.named_day != today {
             self.named_day = today;
             self.named_states.clear();
         }
         self.named_states.extend(changed.keys().cloned());
-        if self.are_counts_due(now_ms) {
+        if self.are_counts_due(at.now_ms) {
             self.named_states.extend(self.counts.keys().cloned());
         }
-        self.counted_minute = now_ms.div_euclid(MINUTE_MS);
+        self.counted_minute = at.now_ms.div_euclid(MINUTE_MS);
     }
 
     fn are_counts_due(&self, now_ms: i64) -> bool {
@@ -322,7 +326,7 @@ impl Flusher {
         hasher.push("attribute", &key.attribute);
         hasher.push("state", &key.state);
         let digest = SetDigest::of(hasher.canonical());
-        let day = at.now_ms.div_euclid(DAY_MS);
+        let day = at.guarded_ms.div_euclid(DAY_MS);
         if self.named_day != day || !self.named_states.contains(key) {
             let record = set_record(metric.number, digest.hash, hasher.canonical(), day);
             counts.records.push(record);

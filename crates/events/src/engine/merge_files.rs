@@ -125,6 +125,7 @@ impl Engine {
             event_type: run[0].event_type,
             first_seq: run[0].first_seq,
             last_seq: run[run.len() - 1].last_seq,
+            epoch: self.store.epoch(),
         };
         let path = path_of(first, &group, self.format.extension());
         let (min_started_ns, mut max_started_ns) = (first.started_ns, first.started_ns);
@@ -206,6 +207,7 @@ impl Engine {
     async fn drop_unlisted(&self, work: &mut FileWork) -> Result<(), StoreError> {
         // Present first and looked up then: a file that is in neither was written in between.
         let mut present = self.store.files().list().await?;
+        let newest_ms = present.iter().map(|file| file.modified_ms).max();
         let snapshot = self.store.snapshot().await?;
         let listed = file_list::all_files(&*snapshot).await?;
         let listed: HashSet<&str> = listed.iter().map(|file| file.path.as_str()).collect();
@@ -213,7 +215,9 @@ impl Engine {
         let (now_ms, grace) = (self.clock.elapsed_ms(), self.options.file_grace);
         let long_ago_ms = now_ms.saturating_sub(grace.as_millis() as i64);
         let orphan_ms = self.options.orphan_age.as_millis() as i64;
-        let old_ms = self.clock.now_ms().saturating_sub(orphan_ms);
+        // By the clock that has dated the files, or by the time for which it has been known here.
+        let old_ms = newest_ms.unwrap_or_default().saturating_sub(orphan_ms);
+        let known_long_ms = now_ms.saturating_sub(orphan_ms);
         let mut before = std::mem::take(&mut work.unlisted);
         let mut due = Vec::new();
         for file in present {
@@ -222,7 +226,8 @@ impl Engine {
                 since_ms: now_ms,
                 is_retired: false,
             });
-            let is_old = known.is_retired || file.modified_ms <= old_ms;
+            let is_old =
+                known.is_retired || file.modified_ms <= old_ms || known.since_ms <= known_long_ms;
             if known.since_ms <= long_ago_ms && is_old {
                 due.push((file.path.clone(), known.is_retired));
             }

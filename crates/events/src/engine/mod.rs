@@ -144,8 +144,7 @@ impl Events {
     ) -> Result<Self, Problem> {
         let metrics = EventMetrics::default();
         let registry = apply::stored_registry(&*store).await?;
-        let now_ms = clock.now_ms();
-        let recovered = recover::recover(&*store, registry, now_ms, &options, &metrics).await;
+        let recovered = recover::recover(&*store, registry, &options, &metrics).await;
         let recovered = recovered.map_err(Problem::from_store)?;
         let snapshot = store.snapshot().await.map_err(Problem::from_store)?;
         let lists = Lists::load(&*snapshot).await;
@@ -193,8 +192,13 @@ impl Events {
     /// How the shard of another instance is read: as this one's own events are.
     pub(crate) fn shard(&self, shard: Arc<dyn EventShard>) -> Shard {
         let engine = &self.engine;
-        let (format, clock) = (engine.format.clone(), engine.clock.clone());
-        Shard::new(shard, format, clock, engine.options.memory_limit)
+        Shard::new(
+            shard,
+            engine.format.clone(),
+            engine.clock.clone(),
+            engine.store.clone(),
+            engine.options.memory_limit,
+        )
     }
 
     /// What is in memory now.
@@ -270,6 +274,7 @@ impl Events {
         Ok(EventsView::new(ViewState {
             registry,
             now_ms: engine.clock.now_ms(),
+            guarded_ms: engine.store.guarded_ms(),
             read_file: Arc::new(move |path, range| {
                 let store = store.clone();
                 Box::pin(async move { store.files().read(&path, range).await })

@@ -38,6 +38,7 @@ impl OpenGeneration {
                 registry_version: registry.version,
                 plan: memory.plan.clone(),
                 max_future_ns: options.max_future_ns(),
+                day: 0,
             },
             memory,
             options,

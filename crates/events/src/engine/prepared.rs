@@ -19,7 +19,12 @@ use super::publish::Quarantined;
 use super::tail::BlockSummary;
 use crate::{Problem, StoredEvent, decode_events, encode_events};
 
-const DAY_NS: i64 = 86_400 * 1_000_000_000;
+const DAY_MS: i64 = 86_400_000;
+
+/// The day of a time of the guarded clock.
+pub(super) fn day_of(guarded_ms: i64) -> i64 {
+    guarded_ms.div_euclid(DAY_MS)
+}
 
 /// What events are prepared with.
 #[derive(Clone)]
@@ -27,6 +32,8 @@ pub(super) struct Preparing {
     pub(super) registry_version: u64,
     pub(super) plan: Arc<FoldPlan>,
     pub(super) max_future_ns: i64,
+    /// The day on which the events come, by the guarded clock.
+    pub(super) day: i64,
 }
 
 pub(super) struct PreparedBlock {
@@ -65,9 +72,7 @@ impl Preparing {
             void,
             summary: BlockSummary::of(events),
             folded: fold(&self.plan, events, self.max_future_ns),
-            day: events
-                .first()
-                .map_or(0, |event| event.received_ns.div_euclid(DAY_NS)),
+            day: self.day,
         }
     }
 

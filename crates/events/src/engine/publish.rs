@@ -17,7 +17,7 @@ use bytes::Bytes;
 use icecore_model::event::EventId;
 
 use super::accept::unavailable;
-use super::prepared::{PreparedBlock, Preparing, on_cpu};
+use super::prepared::{PreparedBlock, Preparing, day_of, on_cpu};
 use super::quarantine::{DeadLetter, QuarantineEntry};
 use super::{Engine, Events, Unconfigured};
 use crate::{
@@ -247,6 +247,7 @@ impl Engine {
                 registry_version: memory.registry.version,
                 plan: memory.plan.clone(),
                 max_future_ns: self.options.max_future_ns(),
+                day: day_of(self.store.guarded_ms()),
             };
             (memory.registry.clone(), preparing)
         };
@@ -381,6 +382,7 @@ impl<'a, 'e> Judging<'a, 'e> {
     fn new(engine: &'e Engine, registry: &'e Registry) -> Self {
         let context = PrepareContext {
             now_ns: engine.clock.now_ms().saturating_mul(1_000_000),
+            guarded_ns: engine.store.guarded_ms().saturating_mul(1_000_000),
             max_future_skew: engine.options.max_future_skew,
             masking_key: engine.options.masking_key.as_ref(),
             ids: &engine.ids,

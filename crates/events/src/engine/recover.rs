@@ -20,7 +20,7 @@ use super::guard::DimensionGuard;
 use super::memory::Memory;
 use super::metrics::EventMetrics;
 use super::options::EventOptions;
-use super::prepared::{FromBlockError, Preparing};
+use super::prepared::{FromBlockError, Preparing, day_of};
 use super::states::{self, ObjectKey, ObjectState};
 use super::tail::{BlockSummary, retain_effective};
 use super::void_events::{VoidBlock, VoidEvents};
@@ -32,12 +32,9 @@ pub(super) struct Recovered {
     pub(super) flusher: Flusher,
 }
 
-const DAY_MS: i64 = 86_400_000;
-
 pub(super) async fn recover(
     store: &dyn EventStore,
     registry: Registry,
-    now_ms: i64,
     options: &EventOptions,
     metrics: &EventMetrics,
 ) -> Result<Recovered, StoreError> {
@@ -50,7 +47,7 @@ pub(super) async fn recover(
 
     let mut guard = DimensionGuard::new(options.max_dimension_sets);
     let sets = all_records(&*snapshot, catalog_key::every_dimension_set()).await?;
-    let today = now_ms.div_euclid(DAY_MS);
+    let today = day_of(store.guarded_ms());
     sets.iter().for_each(|record| guard.load(record, today));
 
     let void = read_void(&*snapshot).await?;
@@ -101,6 +98,7 @@ impl Replay<'_> {
             registry_version: self.memory.registry.version,
             plan: self.memory.plan.clone(),
             max_future_ns: self.options.max_future_ns(),
+            day: day_of(store.guarded_ms()),
         };
         for (seq, block) in store.take_replayed() {
             if seq <= self.snapshot.sealed() {

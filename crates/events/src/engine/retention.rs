@@ -31,7 +31,7 @@ pub struct RetentionReport {
 }
 
 impl Events {
-    /// Drops what is too old at a moment.
+    /// Drops what is too old at a moment, which is none that has not come yet.
     pub async fn run_retention(&self, now_ms: i64) -> Result<RetentionReport, Problem> {
         self.to_its_end(move |engine| async move { engine.run_retention(now_ms).await })
             .await
@@ -43,7 +43,9 @@ impl Engine {
         let _merging = self.merging.lock().await;
         let mut work = self.files.lock().await;
         let registry = self.memory.lock().registry.clone();
-        let now_s = now_ms.div_euclid(1000);
+        // Whatever time somebody wants it to be: what is dropped too early is lost, and repeats
+        // must be recognised for as long as events are accepted.
+        let now_s = now_ms.min(self.store.guarded_ms()).div_euclid(1000);
         let mut report = RetentionReport::default();
         self.retire_files(&mut work, &registry, now_s, &mut report)
             .await
@@ -116,11 +118,8 @@ impl Engine {
                 let named = (!is_whole).then(|| due.clone());
                 self.store.drop_cells(window, week, named).await?;
                 report.cell_weeks += due.len();
-                // What was dropped ahead of its time may come again.
-                if now_s <= self.clock.now_ms().div_euclid(1000) {
-                    let dropped = due.into_iter().map(|metric| (window, week, metric));
-                    work.dropped_cells.extend(dropped);
-                }
+                let dropped = due.into_iter().map(|metric| (window, week, metric));
+                work.dropped_cells.extend(dropped);
             }
         }
         Ok(())
@@ -136,9 +135,6 @@ impl Engine {
         let Some(kept) = kept else {
             return Ok(());
         };
-        // Repeats must be recognised for as long as events are accepted, whatever time somebody
-        // wants it to be.
-        let now_s = now_s.min(self.clock.now_ms().div_euclid(1000));
         for week in self.store.identity_weeks().await? {
             if is_over(week, kept, now_s) {
                 self.store.drop_identities(week).await?;

@@ -78,7 +78,10 @@ impl Events {
             if since_ms >= engine.options.retention_interval.as_millis() as i64 {
                 tended_at_ms = engine.clock.elapsed_ms();
                 warn(self.merge_files().await, "merging files");
-                warn(self.run_retention(engine.clock.now_ms()).await, "retention");
+                warn(
+                    self.run_retention(engine.store.guarded_ms()).await,
+                    "retention",
+                );
                 warn(self.clean_up().await, "dropping files");
             }
         }

@@ -6,8 +6,9 @@
 //!
 //! Holds always:
 //! - Only flushed blocks are sealed, so that a replay finds everything that is not in cells.
-//! - Files are named by the blocks that their events came in. What a crash leaves behind is written
-//!   again under the same name, or is an orphan that `clean_up` drops.
+//! - Files are named by the blocks that their events came in, and by who has written them: one that
+//!   is still at it when another process has taken over changes none of that one's files. What a
+//!   crash leaves behind is an orphan that `clean_up` drops.
 //! - After an error it is read what the store has, and no event is put into two files.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -116,7 +117,8 @@ impl Engine {
             return Ok(());
         };
         let format = self.format.clone();
-        let files = on_cpu(move || encode_blocks(&*format, &registry, &blocks)).await??;
+        let epoch = self.store.epoch();
+        let files = on_cpu(move || encode_blocks(&*format, &registry, &blocks, epoch)).await??;
         let mut batch = EventBatch {
             sealed: Some(last_seq),
             ..EventBatch::default()
@@ -159,6 +161,7 @@ fn encode_blocks(
     format: &dyn FileFormat,
     registry: &Registry,
     blocks: &[Arc<TailBlock>],
+    epoch: u64,
 ) -> Result<Vec<EncodedFile>, StoreError> {
     let seqs = |block: Option<&Arc<TailBlock>>| block.map_or(0, |block| block.seq());
     let (first_seq, last_seq) = (seqs(blocks.first()), seqs(blocks.last()));
@@ -180,6 +183,7 @@ fn encode_blocks(
             event_type: number,
             first_seq,
             last_seq,
+            epoch,
         };
         encode_file(format, registry, &group, events)
     });
@@ -193,6 +197,8 @@ pub(super) struct FileGroup {
     pub(super) event_type: u32,
     pub(super) first_seq: u64,
     pub(super) last_seq: u64,
+    /// Of the opening for writing that makes it.
+    pub(super) epoch: u64,
 }
 
 /// Encodes events of one group, in any order. CPU work.
@@ -234,7 +240,8 @@ pub(super) fn path_of(event: &StoredEvent<'_>, group: &FileGroup, extension: &st
     push_part(&mut path, &event.service, group.service);
     let _ = write!(path, "/week={}/type=", group.week);
     push_part(&mut path, &event.event_type, group.event_type);
-    let _ = write!(path, "/{}-{}.{extension}", group.first_seq, group.last_seq);
+    let (first, last, epoch) = (group.first_seq, group.last_seq, group.epoch);
+    let _ = write!(path, "/{first}-{last}-{epoch}.{extension}");
     path
 }
 

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use icecore_model::event::{EventShard, EventSnapshot};
+use icecore_model::event::{EventShard, EventSnapshot, EventStore};
 use icecore_model::{Clock, StoreError};
 use tokio::sync::Mutex;
 
@@ -31,6 +31,8 @@ pub(crate) struct Shard {
     shard: Arc<dyn EventShard>,
     format: Arc<dyn FileFormat>,
     clock: Arc<dyn Clock>,
+    /// Of the own instance, for its guarded time.
+    own: Arc<dyn EventStore>,
     tail_bytes_max: usize,
     kept: Mutex<Kept>,
 }
@@ -55,12 +57,14 @@ impl Shard {
         shard: Arc<dyn EventShard>,
         format: Arc<dyn FileFormat>,
         clock: Arc<dyn Clock>,
+        own: Arc<dyn EventStore>,
         tail_bytes_max: usize,
     ) -> Self {
         Self {
             shard,
             format,
             clock,
+            own,
             tail_bytes_max,
             kept: Mutex::default(),
         }
@@ -95,6 +99,7 @@ impl Shard {
         Ok(EventsView::new(ViewState {
             registry,
             now_ms: self.clock.now_ms(),
+            guarded_ms: self.own.guarded_ms(),
             read_file: Arc::new(move |path, range| {
                 let shard = Arc::clone(&shard);
                 Box::pin(async move {

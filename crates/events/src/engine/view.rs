@@ -37,6 +37,7 @@ pub struct EventsView {
 pub(super) struct ViewState {
     pub(super) registry: Arc<Registry>,
     pub(super) now_ms: i64,
+    pub(super) guarded_ms: i64,
     pub(super) read_file: Arc<ReadFile>,
     pub(super) format: Arc<dyn FileFormat>,
     pub(super) snapshot: Box<dyn EventSnapshot>,
@@ -80,6 +81,11 @@ impl EventsView {
         self.state.now_ms
     }
 
+    /// The guarded time of that moment.
+    pub fn guarded_ms(&self) -> i64 {
+        self.state.guarded_ms
+    }
+
     /// Up to where the store's cells have events.
     pub fn mark(&self) -> FlushMark {
         self.state.snapshot.mark()
@@ -91,7 +97,7 @@ impl EventsView {
         let stored = self.state.snapshot.cells(scan.clone()).await;
         let stored = stored.map_err(Problem::from_store)?;
         let mut unflushed: BTreeMap<(i64, DimensionHash), Cell> = BTreeMap::new();
-        let now_s = self.state.now_ms.div_euclid(1000);
+        let now_s = self.state.guarded_ms.div_euclid(1000);
         for generation in &self.state.generations {
             let Some(metric) = generation.cells.metric(scan.metric) else {
                 continue;
@@ -203,8 +209,8 @@ impl EventsView {
             return i64::MIN;
         };
         let kept_ns = i64::try_from(event_type.retention.as_nanos()).unwrap_or(i64::MAX);
-        let now_ns = self.state.now_ms.saturating_mul(1_000_000);
-        now_ns.saturating_sub(kept_ns)
+        let guarded_ns = self.state.guarded_ms.saturating_mul(1_000_000);
+        guarded_ns.saturating_sub(kept_ns)
     }
 
     pub fn is_kept(&self, event: &StoredEvent<'_>) -> bool {

@@ -111,6 +111,7 @@ fn prepare_at(text: &str, now_ns: i64) -> Result<Prepared<'_>, Problem> {
     let ids = EventIdSource::with_seed(1, 2);
     let context = PrepareContext {
         now_ns,
+        guarded_ns: now_ns,
         max_future_skew: Duration::from_secs(600),
         masking_key: Some(&key),
         ids: &ids,
@@ -538,6 +539,7 @@ fn rules_reach_what_is_kept_beside_attributes() {
         let ids = EventIdSource::with_seed(1, 2);
         let context = PrepareContext {
             now_ns: STARTED_NS + 5,
+            guarded_ns: STARTED_NS + 5,
             max_future_skew: Duration::from_secs(600),
             masking_key: Some(&key),
             ids: &ids,

@@ -65,7 +65,7 @@ async fn window_with_cells(
         metric,
         intervals.interval,
         intervals.start_s,
-        source.now_ms(),
+        source.guarded_ms(),
     );
     // Also where the intervals are too fine for what is there, that has to be known.
     let window = choice.as_ref().map_or(metric.base, |choice| choice.window);

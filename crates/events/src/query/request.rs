@@ -305,7 +305,7 @@ impl MetricRequest {
         let range_ns = body.range_ns(source.now_ms())?;
         let page = body.page(DEFAULT_LIMIT, MAX_LIMIT)?;
         let intervals = Intervals::over(interval, range_ns, page);
-        let choice = WindowChoice::of(metric, interval, intervals.start_s, source.now_ms())?;
+        let choice = WindowChoice::of(metric, interval, intervals.start_s, source.guarded_ms())?;
         Ok(Self {
             event_type: Arc::clone(event_type),
             metric: Arc::clone(metric),

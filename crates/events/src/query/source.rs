@@ -14,6 +14,9 @@ pub trait CellSource: Send + Sync {
     /// When the state was taken.
     fn now_ms(&self) -> i64;
 
+    /// The guarded time of that moment: what is too old by it is not kept any more.
+    fn guarded_ms(&self) -> i64;
+
     /// Cells of one metric in the order of their intervals, then of their dimensions.
     fn cells(&self, scan: CellScan) -> BoxFuture<'_, Result<Vec<StoredCell>, Problem>>;
 

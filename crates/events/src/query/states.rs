@@ -207,7 +207,7 @@ async fn earlier_counts(
     let until_s = page.intervals.page_start_s();
     let mut counts: Vec<Option<GaugeCell>> = Vec::new();
     // However long ago it was: of what is before this week there is one cell for each week.
-    let since_s = kept_since_s(&page.metric, EventWindow::Week, source.now_ms());
+    let since_s = kept_since_s(&page.metric, EventWindow::Week, source.guarded_ms());
     for part in cover(&windows, since_s, until_s) {
         let scan = (page.metric.number, part.window);
         let each = |group: usize, _, cell| {
@@ -300,7 +300,7 @@ impl StatePage {
         let range_ns = body.range_ns(source.now_ms())?;
         let page = body.page(DEFAULT_LIMIT, MAX_LIMIT)?;
         let intervals = Intervals::over(interval, range_ns, page);
-        let choice = WindowChoice::of(metric, interval, intervals.start_s, source.now_ms())?;
+        let choice = WindowChoice::of(metric, interval, intervals.start_s, source.guarded_ms())?;
         Ok(Self {
             metric: Arc::clone(metric),
             intervals,

@@ -234,6 +234,10 @@ impl CellSource for MemoryCells {
         self.now_ms
     }
 
+    fn guarded_ms(&self) -> i64 {
+        self.now_ms
+    }
+
     fn cells(&self, scan: CellScan) -> BoxFuture<'_, Result<Vec<StoredCell>, Problem>> {
         let key = |start_s| (scan.metric, scan.window, start_s, DimensionHash::default());
         let range = self

@@ -22,11 +22,11 @@ impl WindowChoice {
         metric: &Metric,
         interval: Interval,
         start_s: i64,
-        now_ms: i64,
+        guarded_ms: i64,
     ) -> Result<Self, Problem> {
         let mut fitting: Vec<EventWindow> = metric.windows().collect();
         fitting.retain(|window| interval.is_multiple_of(*window));
-        let reaches = |window: &&EventWindow| start_s >= kept_since_s(metric, **window, now_ms);
+        let reaches = |window: &&EventWindow| start_s >= kept_since_s(metric, **window, guarded_ms);
         if let Some(window) = fitting.iter().rev().find(reaches) {
             return Ok(Self {
                 window: *window,
@@ -48,10 +48,10 @@ impl WindowChoice {
 }
 
 /// From where on a window has all of its cells: late events make no older ones.
-pub(crate) fn kept_since_s(metric: &Metric, window: EventWindow, now_ms: i64) -> i64 {
+pub(crate) fn kept_since_s(metric: &Metric, window: EventWindow, guarded_ms: i64) -> i64 {
     let retention = metric.retention.of(window).as_secs();
     let retention = i64::try_from(retention).unwrap_or(i64::MAX);
-    let since_s = now_ms.div_euclid(1000).saturating_sub(retention);
+    let since_s = guarded_ms.div_euclid(1000).saturating_sub(retention);
     // An interval is kept until its end is too old.
     window.start_of(since_s.max(0))
 }

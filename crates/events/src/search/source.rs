@@ -16,6 +16,9 @@ pub trait EventRows: Send + Sync {
     /// When the state was taken.
     fn now_ms(&self) -> i64;
 
+    /// The guarded time of that moment: what is too old by it is not kept any more.
+    fn guarded_ms(&self) -> i64;
+
     /// Parts of the tail that may have events of a service or of all, and of a type of it.
     fn tail_parts(&self, service: Option<&str>, event_type: Option<&str>) -> Vec<TailPart>;
 
@@ -54,8 +57,8 @@ pub trait EventRows: Send + Sync {
             return i64::MIN;
         };
         let kept_ns = i64::try_from(event_type.retention.as_nanos()).unwrap_or(i64::MAX);
-        let now_ns = self.now_ms().saturating_mul(1_000_000);
-        now_ns.saturating_sub(kept_ns)
+        let guarded_ns = self.guarded_ms().saturating_mul(1_000_000);
+        guarded_ns.saturating_sub(kept_ns)
     }
 }
 

@@ -18,6 +18,10 @@ impl EventRows for EventsView {
         Self::now_ms(self)
     }
 
+    fn guarded_ms(&self) -> i64 {
+        Self::guarded_ms(self)
+    }
+
     fn tail_parts(&self, service: Option<&str>, event_type: Option<&str>) -> Vec<TailPart> {
         let blocks = self.tail().iter().enumerate();
         let parts = blocks.filter_map(|(at, block)| {

@@ -109,7 +109,7 @@ impl CumulativeTimes {
 fn week_times(metric: &Metric, week: Week, range: ViewRange) -> Vec<i64> {
     let last_ms = range.last_ms();
     let mut times = Vec::new();
-    for segment in week_segments(metric, range.step, week, range.now_ms) {
+    for segment in week_segments(metric, range.step, week, range.guarded_ms) {
         // Cells may be further apart than an instant selector looks back.
         let step = segment.window.min(range.step.max(EventWindow::Minute));
         let step = if segment.window > range.step {

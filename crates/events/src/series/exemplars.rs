@@ -65,7 +65,7 @@ async fn add_exemplars(
         let until_s = end_ms.div_euclid(1000) + 1;
         for week in weeks_of(family, at, &(start_ms.div_euclid(1000)..until_s)) {
             // Coarser cells, which stand for what is not kept any more, have none.
-            let segments = week_segments(metric, EXEMPLAR_WINDOW, week, cells.now_ms());
+            let segments = week_segments(metric, EXEMPLAR_WINDOW, week, cells.guarded_ms());
             for segment in segments.iter().filter(|s| s.window == EXEMPLAR_WINDOW) {
                 let from_s = segment.window.start_of(start_ms.div_euclid(1000));
                 let starts_s = segment.start_s.max(from_s)..segment.end_s.min(until_s);

@@ -22,6 +22,7 @@ pub(super) struct ViewRange {
     pub(super) start_ms: i64,
     pub(super) end_ms: i64,
     pub(super) now_ms: i64,
+    pub(super) guarded_ms: i64,
     pub(super) step: EventWindow,
 }
 
@@ -112,13 +113,13 @@ fn reads_of(family: &Family, view: usize, range: ViewRange) -> Vec<Segment> {
     let mut reads = Vec::new();
     for week in weeks_of(family, view, &seconds) {
         if family.kind == ViewKind::Cumulative {
-            let segments = week_segments(metric, range.step, week, range.now_ms);
+            let segments = week_segments(metric, range.step, week, range.guarded_ms);
             let bounds = (seconds.start, seconds.end);
-            let of_week = week_reads(metric, &segments, week, bounds, range.now_ms);
+            let of_week = week_reads(metric, &segments, week, bounds, range);
             reads.extend(of_week);
             continue;
         }
-        for segment in week_segments(metric, metric.base, week, range.now_ms) {
+        for segment in week_segments(metric, metric.base, week, range.guarded_ms) {
             let clipped = Segment {
                 start_s: segment.start_s.max(segment.window.start_of(seconds.start)),
                 end_s: segment.end_s.min(seconds.end),

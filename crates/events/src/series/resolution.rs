@@ -8,6 +8,7 @@
 use icecore_model::SelectHints;
 use icecore_model::event::{EventWindow, Week};
 
+use super::load::ViewRange;
 use crate::Metric;
 use crate::query::{Segment, cover, kept_since_s};
 
@@ -41,7 +42,7 @@ pub(super) fn week_segments(
     metric: &Metric,
     step: EventWindow,
     week: Week,
-    now_ms: i64,
+    guarded_ms: i64,
 ) -> Vec<Segment> {
     let whole = |window| Segment {
         window,
@@ -56,7 +57,7 @@ pub(super) fn week_segments(
     let Some(last_left) = last_left.copied() else {
         return vec![whole(EventWindow::Week)];
     };
-    let since = |window: EventWindow| kept_since_s(metric, window, now_ms);
+    let since = |window: EventWindow| kept_since_s(metric, window, guarded_ms);
     let only_weeks = kept.of(EventWindow::Week) > kept.of(last_left);
     if only_weeks && since(last_left) >= week.end_s() {
         return vec![whole(EventWindow::Week)];
@@ -84,12 +85,12 @@ pub(super) fn week_reads(
     segments: &[Segment],
     week: Week,
     (start_s, until_s): (i64, i64),
-    now_ms: i64,
+    range: ViewRange,
 ) -> Vec<Segment> {
     let (start_s, until_s) = (start_s.max(week.start_s()), until_s.min(week.end_s()));
     let is_whole = |window: &EventWindow| {
         (EventWindow::Hour..=EventWindow::Day).contains(window)
-            && kept_since_s(metric, *window, now_ms) <= week.start_s()
+            && kept_since_s(metric, *window, range.guarded_ms) <= week.start_s()
     };
     let coarse: Vec<EventWindow> = metric.windows().filter(is_whole).collect();
     let first = segments.iter().find(|segment| start_s < segment.end_s);
@@ -102,7 +103,7 @@ pub(super) fn week_reads(
     };
     let mut reads = cover(&coarse, week.start_s(), from_s);
     let finest = metric.base;
-    let now_s = now_ms.div_euclid(1000);
+    let now_s = range.now_ms.div_euclid(1000);
     for segment in segments {
         let (from_s, end_s) = (segment.start_s.max(from_s), segment.end_s.min(until_s));
         if from_s >= end_s {

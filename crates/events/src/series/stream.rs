@@ -55,6 +55,7 @@ impl ViewStream {
             start_ms: selection.start_ms.max(0),
             end_ms: selection.end_ms,
             now_ms: cells.now_ms(),
+            guarded_ms: cells.guarded_ms(),
             step: step_of(hints),
         };
         let families = if range.start_ms <= range.end_ms {

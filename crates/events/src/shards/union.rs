@@ -20,13 +20,16 @@ pub(super) struct UnionView {
     pub(super) parts: Vec<Part>,
     pub(super) registry: Arc<Registry>,
     pub(super) now_ms: i64,
+    pub(super) guarded_ms: i64,
 }
 
 impl UnionView {
     pub(super) fn new(parts: Vec<Part>, registry: &Arc<Registry>) -> Self {
         let times = parts.iter().map(|part| part.view.now_ms());
+        let guarded = parts.iter().map(|part| part.view.guarded_ms());
         Self {
             now_ms: times.max().unwrap_or_default(),
+            guarded_ms: guarded.max().unwrap_or_default(),
             registry: Arc::clone(registry),
             parts,
         }

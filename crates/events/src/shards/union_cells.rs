@@ -19,6 +19,10 @@ impl CellSource for UnionView {
         self.now_ms
     }
 
+    fn guarded_ms(&self) -> i64 {
+        self.guarded_ms
+    }
+
     fn cells(&self, scan: CellScan) -> BoxFuture<'_, Result<Vec<StoredCell>, Problem>> {
         Box::pin(async move {
             let is_of = |part: &&Part| !part.numbers.metrics(scan.metric).is_empty();

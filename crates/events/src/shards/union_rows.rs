@@ -30,6 +30,10 @@ impl EventRows for UnionView {
         self.now_ms
     }
 
+    fn guarded_ms(&self) -> i64 {
+        self.guarded_ms
+    }
+
     fn tail_parts(&self, service: Option<&str>, event_type: Option<&str>) -> Vec<TailPart> {
         let mut parts = Vec::new();
         let mut before = 0;

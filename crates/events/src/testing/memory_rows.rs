@@ -84,6 +84,10 @@ impl EventRows for MemoryRows {
         self.now_ms
     }
 
+    fn guarded_ms(&self) -> i64 {
+        self.now_ms
+    }
+
     fn tail_parts(&self, service: Option<&str>, event_type: Option<&str>) -> Vec<TailPart> {
         let part = |(at, events): (usize, &Vec<StoredEvent<'static>>)| {
             let mut wanted = events.iter().filter(|event| {

@@ -14,7 +14,7 @@ use icecore_model::event::{
     AppendedEvents, Cell, CellKey, CellScan, DimensionHash, EventBatch, EventFileStore,
     EventSnapshot, EventStore, EventWindow, FlushMark, IdentityKey, StoredCell, Week,
 };
-use icecore_model::{BoxFuture, CatalogRecord, StoreError};
+use icecore_model::{BoxFuture, CatalogRecord, Clock, GuardedClock, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -43,17 +43,18 @@ pub enum Fault {
 }
 
 /// Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct MemoryStore {
     shared: Arc<Shared>,
     /// Which opening of the store this is. Only the latest one may write.
     epoch: u64,
 }
 
-#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     files: MemoryFiles,
+    clock: Arc<dyn Clock>,
+    guarded: Mutex<GuardedClock>,
 }
 
 #[derive(Default)]
@@ -80,8 +81,18 @@ struct Content {
 }
 
 impl MemoryStore {
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let guarded = Mutex::new(GuardedClock::starting(None, &*clock));
+        let shared = Shared {
+            state: Mutex::default(),
+            files: MemoryFiles::default(),
+            clock,
+            guarded,
+        };
+        Self {
+            shared: Arc::new(shared),
+            epoch: 0,
+        }
     }
 
     /// What is found after a crash. Of the blocks whose commits had not ended, the first
@@ -321,6 +332,14 @@ impl EventStore for MemoryStore {
 
     fn files(&self) -> &dyn EventFileStore {
         &self.shared.files
+    }
+
+    fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    fn guarded_ms(&self) -> i64 {
+        self.shared.guarded.lock().advance(&*self.shared.clock)
     }
 }
 

@@ -66,7 +66,10 @@ spec:
 
 async fn opened() -> (Events, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::at(NOW_MS));
-    let (store, format) = (Arc::new(MemoryStore::new()), Arc::new(JsonLines));
+    let (store, format) = (
+        Arc::new(MemoryStore::new(clock.clone())),
+        Arc::new(JsonLines),
+    );
     let events = Events::open(store, format, clock.clone(), EventOptions::default());
     let events = events.await.unwrap();
     let documents = Documents::parse_yaml(DOCUMENTS).unwrap();

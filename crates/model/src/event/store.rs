@@ -48,6 +48,13 @@ pub trait EventStore: Send + Sync {
 
     /// Files of events, beside the database on the same object store.
     fn files(&self) -> &dyn EventFileStore;
+
+    /// Tells this opening for writing from all others.
+    fn epoch(&self) -> u64;
+
+    /// The time by which everything is dropped, hidden or left out for its age, by
+    /// [`GuardedClock`](crate::GuardedClock).
+    fn guarded_ms(&self) -> i64;
 }
 
 /// A block that is on its way into the store.
@@ -144,7 +151,7 @@ pub struct StoredCell {
 }
 
 /// Files with names of ours on the object store, for example
-/// `events/service=shop/week=2026w46/type=order.placed/17-42.parquet`.
+/// `events/service=shop/week=2026w46/type=order.placed/17-42-3.parquet`.
 pub trait EventFileStore: Send + Sync {
     /// Writes a file as a whole, in place of one with that name.
     fn put(&self, path: &str, content: Bytes) -> BoxFuture<'_, Result<(), StoreError>>;

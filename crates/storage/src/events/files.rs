@@ -1,8 +1,9 @@
 //! Files of events of an open database: what a snapshot needs stays.
 //!
 //! A snapshot of the database has records that name files. A file that is deleted while there is a
-//! snapshot which is younger than the file therefore stays. Whoever compares the files that there
-//! are with those that are named, as has to be done after crashes anyway, deletes it again later.
+//! snapshot which is younger than the file therefore stays: both are dated by the store. Whoever
+//! compares the files that there are with those that are named, as has to be done after crashes
+//! anyway, deletes it again later.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,8 +17,9 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::slate::event_files::EventFiles;
 
-/// How far the clocks of the store and of this machine may be apart.
-const CLOCKS_APART_MS: i64 = 3_600_000;
+/// The step back that the clock of the store may have made between the two: that of a directory
+/// can.
+const STEP_BACK_MS: i64 = 3_600_000;
 
 pub(super) struct FilesOfDatabase {
     context: Arc<Context>,
@@ -41,12 +43,12 @@ impl FilesOfDatabase {
     }
 
     async fn is_in_a_snapshot(&self, path: &str) -> Result<bool> {
-        let snapshots = self.context.engine.snapshots().await?;
-        let Some(youngest_ms) = snapshots.iter().map(|snapshot| snapshot.created_ms).max() else {
+        let Some(youngest_ms) = self.context.engine.youngest_snapshot_ms().await? else {
             return Ok(false);
         };
         let file = self.files.info(path).await?;
-        Ok(file.is_some_and(|file| file.modified_ms <= youngest_ms + CLOCKS_APART_MS))
+        let until_ms = youngest_ms.saturating_add(STEP_BACK_MS);
+        Ok(file.is_some_and(|file| file.modified_ms <= until_ms))
     }
 }
 

@@ -41,6 +41,7 @@ use crate::buckets::Buckets;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
+use crate::retention::Retention;
 use access::SegmentAccess;
 use files::FilesOfDatabase;
 
@@ -58,6 +59,7 @@ struct Parts {
     buckets: Arc<Buckets>,
     ingest: Arc<Ingest>,
     access: Arc<SegmentAccess>,
+    retention: Arc<Retention>,
     /// Held by the one batch that is being written, so that marks never go back.
     writing: tokio::sync::Mutex<()>,
     /// Records written since the memtable was written out.
@@ -69,6 +71,7 @@ impl DatabaseEvents {
         context: &Arc<Context>,
         buckets: &Arc<Buckets>,
         ingest: &Arc<Ingest>,
+        retention: &Arc<Retention>,
     ) -> Self {
         Self {
             files: FilesOfDatabase::new(context),
@@ -77,6 +80,7 @@ impl DatabaseEvents {
                 buckets: Arc::clone(buckets),
                 ingest: Arc::clone(ingest),
                 access: Arc::default(),
+                retention: Arc::clone(retention),
                 writing: tokio::sync::Mutex::default(),
                 unflushed_records: AtomicUsize::new(0),
             }),
@@ -161,5 +165,13 @@ impl EventStore for DatabaseEvents {
 
     fn files(&self) -> &dyn EventFileStore {
         &self.files
+    }
+
+    fn epoch(&self) -> u64 {
+        self.parts.context.engine.epoch()
+    }
+
+    fn guarded_ms(&self) -> i64 {
+        self.parts.retention.now_ms()
     }
 }

@@ -2,7 +2,7 @@
 
 use icecore_model::event::EventWindow;
 
-use super::{BASE_S, Bench, DOCUMENTS, NOW_MS, id, order, raw_events};
+use super::{BASE_S, Bench, DOCUMENTS, NOW_MS, id, open, order, raw_events};
 use crate::engine::{EventOptions, PublishStatus};
 use crate::testing::{Fault, Operation};
 
@@ -17,8 +17,8 @@ async fn events_are_sealed_by_service_week_and_type() {
     bench.events.seal().await.unwrap();
     let paths = bench.store.memory_files().paths();
     let expected = ["2026w44", "2026w46"];
-    let expected =
-        expected.map(|week| format!("events/service=shop/week={week}/type=order.placed/1-1.jsonl"));
+    let expected = expected
+        .map(|week| format!("events/service=shop/week={week}/type=order.placed/1-1-0.jsonl"));
     // 2026-11-01 is a Sunday of week 44.
     assert_eq!(paths, expected);
     assert_eq!(bench.raw_ids().await, [id(1), id(2), id(3)]);
@@ -164,14 +164,31 @@ async fn what_a_crash_left_behind_is_dropped_after_an_hour() {
     bench.events.seal().await.unwrap();
     let files = bench.store.memory_files();
     files.put("events/orphan.jsonl", "x".into()).await.unwrap();
+    bench.events.clean_up().await.unwrap();
+    // What time the machine has says nothing about files.
+    bench.clock.jump(366 * DAY_S * 1_000);
     bench.clock.advance(3_599_000);
     bench.events.clean_up().await.unwrap();
     assert_eq!(files.paths().len(), 2);
-    // It was seen for the first time a moment ago: somebody may be reading it.
     bench.clock.advance(1_000);
     bench.events.clean_up().await.unwrap();
+    assert_eq!(files.paths().len(), 1);
+    assert_eq!(bench.raw_ids().await, [id(1)]);
+}
+
+#[tokio::test]
+async fn what_is_an_hour_older_than_the_newest_file_is_not_waited_for_as_long() {
+    use icecore_model::event::EventFileStore as _;
+    let bench = Bench::new().await;
+    let files = bench.store.memory_files();
+    files.put("events/orphan.jsonl", "x".into()).await.unwrap();
+    files.set_now_ms(NOW_MS + 3_600_000);
+    bench.publish(&order(1, 0, "web", 1, 1.0)).await;
+    bench.events.seal().await.unwrap();
+    // It was seen for the first time a moment ago: somebody may be reading it.
+    bench.events.clean_up().await.unwrap();
     assert_eq!(files.paths().len(), 2);
-    bench.clock.advance(599_000);
+    bench.clock.advance(600_000);
     bench.events.clean_up().await.unwrap();
     assert_eq!(files.paths().len(), 1);
     assert_eq!(bench.raw_ids().await, [id(1)]);
@@ -190,6 +207,7 @@ async fn files_of_a_merge_with_an_unknown_outcome_stay_while_they_are_read() {
     }
     // Older than what a crash may have left behind.
     bench.clock.advance(7_200_000);
+    bench.store.memory_files().set_now_ms(NOW_MS + 7_200_000);
     let before = bench.events.view().await.unwrap();
     bench.store.fail(Operation::Write, Fault::AppliedWithError);
     let merging = bench.events.merge_files();
@@ -217,11 +235,13 @@ async fn files_of_a_retention_with_an_unknown_outcome_stay_while_they_are_read()
     bench.clock.advance(7_200_000);
     let before = bench.events.view().await.unwrap();
     bench.store.fail(Operation::Write, Fault::AppliedWithError);
+    bench.clock.advance(60 * DAY_S * 1_000);
     let later_ms = NOW_MS + 60 * DAY_S * 1_000;
     assert!(bench.events.run_retention(later_ms).await.is_err());
     bench.events.clean_up().await.unwrap();
     assert_eq!(raw_events(&before).await.len(), 1);
-    bench.clock.advance(600_000);
+    // No file is newer, by which its age would be known.
+    bench.clock.advance(3_600_000);
     bench.events.clean_up().await.unwrap();
     assert!(bench.store.memory_files().paths().is_empty());
 }
@@ -287,24 +307,97 @@ async fn what_is_too_old_is_not_shown_and_then_dropped() {
     let report = bench.events.run_retention(later_ms).await.unwrap();
     // Its week is not over for long enough: 30 days after the end of the week.
     assert_eq!(report.files, 0);
-    let report = bench
-        .events
-        .run_retention(later_ms + 7 * DAY_S * 1000)
-        .await;
-    let report = report.unwrap();
+    // A time that has not come drops nothing more.
+    let week_later_ms = later_ms + 7 * DAY_S * 1000;
+    let report = bench.events.run_retention(week_later_ms).await.unwrap();
+    assert_eq!((report.files, report.identity_weeks), (0, 0));
+    bench.clock.advance(7 * DAY_S * 1000);
+    let report = bench.events.run_retention(week_later_ms).await.unwrap();
     assert_eq!((report.files, report.events), (1, 1));
     assert!(report.cell_weeks > 0);
-    // Repeats are recognised until that time has really come.
-    assert_eq!(report.identity_weeks, 0);
+    assert_eq!(report.identity_weeks, 1);
     let all = bench.counts("all_orders", EventWindow::FiveSeconds).await;
     assert_eq!(all.values().sum::<i64>(), 1);
     // Cells of an hour are kept for longer.
     let all = bench.counts("all_orders", EventWindow::Hour).await;
     assert_eq!(all.values().sum::<i64>(), 3);
-    bench.clock.advance(7 * DAY_S * 1000);
-    let report = bench.events.run_retention(later_ms + 7 * DAY_S * 1000);
-    assert_eq!(report.await.unwrap().identity_weeks, 1);
     bench.crash(0).await;
     let repeat = bench.publish(&order(1, 0, "web", 1, 1.0)).await;
     assert_eq!(repeat, PublishStatus::Duplicate);
+}
+
+/// A clock that is a year ahead for a while deletes nothing, hides nothing and forgets no event.
+#[tokio::test]
+async fn a_clock_that_is_ahead_drops_nothing() {
+    let mut bench = Bench::new().await;
+    bench.publish(&order(1, 0, "web", 1, 1.0)).await;
+    bench.events.flush().await.unwrap();
+    bench.events.seal().await.unwrap();
+    let ahead_ms = 366 * DAY_S * 1_000;
+    bench.clock.jump(ahead_ms);
+    bench.clock.advance(8_000);
+    // What comes meanwhile has cells of all windows, too.
+    bench.publish(&order(2, 60, "web", 1, 1.0)).await;
+    bench.events.flush().await.unwrap();
+    bench.events.seal().await.unwrap();
+    let now_ms = icecore_model::Clock::now_ms(&*bench.clock);
+    let report = bench.events.run_retention(now_ms).await.unwrap();
+    assert_eq!((report.files, report.identity_weeks), (0, 0));
+    assert_eq!((report.cell_weeks, report.dimension_sets), (0, 0));
+    bench.events.clean_up().await.unwrap();
+    let view = bench.events.view().await.unwrap();
+    let events = raw_events(&view).await;
+    assert_eq!(events.iter().filter(|event| view.is_kept(event)).count(), 2);
+    let counts = bench.counts("orders", EventWindow::FiveSeconds).await;
+    assert_eq!(counts.values().sum::<i64>(), 2);
+    bench.clock.jump(-ahead_ms);
+    bench.crash(0).await;
+    for (number, after_s) in [(1, 0), (2, 60)] {
+        let repeat = bench.publish(&order(number, after_s, "web", 1, 1.0)).await;
+        assert_eq!(repeat, PublishStatus::Duplicate);
+    }
+}
+
+/// Of a clock that is at 1970 for a while nothing is left.
+#[tokio::test]
+async fn a_clock_at_1970_stops_nothing() {
+    let bench = Bench::new().await;
+    bench.publish(&order(1, 0, "web", 1, 1.0)).await;
+    bench.events.seal().await.unwrap();
+    let behind_ms = icecore_model::Clock::now_ms(&*bench.clock);
+    bench.clock.jump(-behind_ms);
+    bench.clock.advance(8_000);
+    assert_eq!(bench.events.run_retention(0).await.unwrap().files, 0);
+    bench.clock.jump(behind_ms);
+    bench.clock.advance(60 * DAY_S * 1_000);
+    let now_ms = icecore_model::Clock::now_ms(&*bench.clock);
+    assert_eq!(bench.events.run_retention(now_ms).await.unwrap().files, 1);
+}
+
+/// A writer that another one has taken over from ends what it has begun.
+#[tokio::test]
+async fn a_writer_that_was_replaced_changes_no_listed_file() {
+    use icecore_model::event::EventFileStore as _;
+    let mut old = Bench::new().await;
+    old.publish(&order(1, 0, "web", 1, 1.0)).await;
+    old.events.flush().await.unwrap();
+    let taken_over = old.store.reopen(0);
+    let events = open(&taken_over, &old.clock, &old.options).await;
+    events.seal().await.unwrap();
+    let files = taken_over.memory_files();
+    let listed = files.paths();
+    let content = async |path: &str| {
+        let all = files.list().await.unwrap().into_iter();
+        let bytes = all.filter(|file| file.path == path).map(|file| file.bytes);
+        files.read(path, 0..bytes.sum()).await.unwrap()
+    };
+    let before = content(&listed[0]).await;
+    // It learns that all of it is sealed, or nothing, where the store does not talk to it any more.
+    let _ = old.events.seal().await;
+    let left = files.paths();
+    assert_eq!((listed.len(), left.len()), (1, 2), "{left:?}");
+    assert_eq!(content(&listed[0]).await, before);
+    old.events = events;
+    old.store = taken_over;
+    assert_eq!(old.raw_ids().await, [id(1)]);
 }

@@ -109,9 +109,9 @@ impl Bench {
     }
 
     pub(super) async fn with(options: EventOptions, documents: &str) -> Self {
-        let store = MemoryStore::new();
-        store.memory_files().set_now_ms(NOW_MS);
         let clock = Arc::new(ManualClock::at(NOW_MS));
+        let store = MemoryStore::new(clock.clone());
+        store.memory_files().set_now_ms(NOW_MS);
         let events = open(&store, &clock, &options).await;
         let bench = Self {
             store,

@@ -90,7 +90,7 @@ struct Instance {
 
 impl Instance {
     async fn open(clock: &Arc<ManualClock>, documents: &[&str]) -> Self {
-        let store = MemoryStore::new();
+        let store = MemoryStore::new(clock.clone());
         let opened = (Arc::new(store.clone()), Arc::new(JsonLines));
         let options = EventOptions::default();
         let events = Events::open(opened.0, opened.1, clock.clone(), options).await;

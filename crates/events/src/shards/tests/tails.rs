@@ -57,7 +57,7 @@ async fn a_tail_that_is_too_large_is_an_error() {
         memory_limit: 2_000,
         ..EventOptions::default()
     };
-    let store = Arc::new(MemoryStore::new());
+    let store = Arc::new(MemoryStore::new(clock.clone()));
     let own = Events::open(store, Arc::new(JsonLines), clock.clone(), options);
     let other = Instance::open(&clock, &[DOCUMENTS]).await;
     let shard = Arc::new(other.shard("other"));
