@@ -68,6 +68,12 @@ impl Tsd {
         self.config.allow_delete
     }
 
+    /// Returns `true` if pages of `origin` may change something: `tsd.http.request.cors_domains`
+    /// lists it.
+    pub fn admits_origin(&self, origin: &str) -> bool {
+        self.config.lists_origin(origin)
+    }
+
     /// How long a query may take by the settings; `None` where they do not say.
     pub fn query_timeout(&self) -> Option<Duration> {
         let timeout_ms = self.config.query_timeout_ms;
