@@ -68,10 +68,9 @@ impl Tsd {
         self.config.allow_delete
     }
 
-    /// Returns `true` if pages of `origin` may change something: `tsd.http.request.cors_domains`
-    /// lists it.
-    pub fn admits_origin(&self, origin: &str) -> bool {
-        self.config.lists_origin(origin)
+    /// Returns `tsd.http.request.cors_domains`: origins whose pages are answered, `*` for all.
+    pub fn cors_domains(&self) -> &[String] {
+        &self.config.cors_domains
     }
 
     /// How long a query may take by the settings; `None` where they do not say.

@@ -25,8 +25,8 @@ impl Cors {
         let origin = request.headers.get(header::ORIGIN);
         let origin = origin.and_then(|origin| origin.to_str().ok());
         let origin = origin.filter(|origin| !origin.is_empty());
-        let is_set = !config.cors_domains.is_empty();
-        let Some(origin) = origin.filter(|_| is_set) else {
+        let domains = &config.cors_domains;
+        let Some(origin) = origin.filter(|_| !domains.is_empty()) else {
             if request.method != Method::OPTIONS {
                 return Ok(Self::None);
             }
@@ -34,7 +34,8 @@ impl Cors {
             let error = Error::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed");
             return Err(error.with_details(details));
         };
-        if !config.lists_origin(origin) {
+        let fits = |domain: &String| domain == "*" || domain.eq_ignore_ascii_case(origin);
+        if !domains.iter().any(fits) {
             // The status is OK: browsers look for the header, which is not there.
             let details = format!("The domain [{origin}] is not permitted access");
             let error = Error::new(StatusCode::OK, "CORS domain not allowed");

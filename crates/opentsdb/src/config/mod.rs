@@ -115,12 +115,6 @@ impl Config {
         (timeout_s > 0).then(|| Duration::from_secs(timeout_s))
     }
 
-    /// Returns `true` if pages of `origin` are listed in `tsd.http.request.cors_domains`.
-    pub(crate) fn lists_origin(&self, origin: &str) -> bool {
-        let fits = |domain: &String| domain == "*" || domain.eq_ignore_ascii_case(origin);
-        self.cors_domains.iter().any(fits)
-    }
-
     /// What selectors imply about rollups and pre-aggregates, those of other protocols, too.
     pub fn implied_matchers(&self) -> ImpliedMatchers {
         let implied = ImpliedMatchers::new(&self.rollups_agg_tag_key);

@@ -135,6 +135,7 @@ pub(crate) async fn run_retention(State(app): State<Arc<App>>, request: Request)
                 parse_time(text).ok_or_else(invalid)? / 1_000_000
             }
         };
+        let now_ms = bounded(now_ms, app.clock().now_ms());
         let events = app.events()?.clone();
         let ran = tokio::spawn(async move { events.run_retention(now_ms).await }).await;
         let report = ran.map_err(|error| ApiError::internal(error.to_string()))??;
@@ -148,6 +149,12 @@ pub(crate) async fn run_retention(State(app): State<Arc<App>>, request: Request)
         Ok(json(StatusCode::OK, &answer))
     })
     .await
+}
+
+/// Returns the time by which events are too old, of one that a request names. A request cannot make
+/// events older than this server takes them to be: what has not expired by its clock stays.
+fn bounded(asked_ms: i64, clock_ms: i64) -> i64 {
+    asked_ms.min(clock_ms)
 }
 
 pub(crate) async fn partitions(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -195,4 +202,16 @@ pub(crate) async fn replay(State(app): State<Arc<App>>, request: Request) -> Res
         Ok(json(StatusCode::OK, &answer))
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_does_not_let_events_expire() {
+        assert_eq!(bounded(5, 10), 5);
+        assert_eq!(bounded(i64::MAX, 10), 10);
+        assert_eq!(bounded(i64::MIN, 10), i64::MIN);
+    }
 }

@@ -13,6 +13,13 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Longer than any method of HTTP.
 const METHOD_BYTES_MAX: usize = 32;
 
+/// Waits for the first byte of a client; empty if it closes before.
+pub(super) async fn first_byte(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
+    let mut read = Vec::with_capacity(1);
+    stream.take(1).read_buf(&mut read).await?;
+    Ok(read.into())
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Http1,

@@ -82,6 +82,9 @@ impl OpentsdbExport {
                 Format::Cells => "cells".into(),
             },
         ));
+        if self.assign_uids {
+            common.push(("assign_uids", "true".into()));
+        }
         let part = |part: &str| {
             let mut params = common.clone();
             params.push(("part", part.to_owned()));
