@@ -4,7 +4,8 @@
 //! faster. With one bucket for all, a client without a credential could keep out all others.
 //!
 //! Holds always: at most [`CLIENTS_MAX`] buckets are kept. Further clients share one until some are
-//! full again and forgotten: nothing is lost then, because an unknown client starts with a full one.
+//! full again and forgotten: nothing is lost then, because an unknown client starts with a full
+//! one.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};

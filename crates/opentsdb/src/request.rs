@@ -17,7 +17,8 @@ pub(crate) const METHOD_OVERRIDE: &str = "method_override";
 /// The parameter that names the function of a JSONP answer.
 const JSONP: &str = "jsonp";
 
-/// Returns the verb that counts: `named`, the value of `method_override`, or else the request's own.
+/// Returns the verb that counts: `named`, the value of `method_override`, or else the request's
+/// own.
 pub(crate) fn effective_verb(method: &Method, named: Option<&str>) -> Result<Method, Error> {
     let Some(name) = named else {
         return Ok(method.clone());

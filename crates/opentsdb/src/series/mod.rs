@@ -116,8 +116,8 @@ impl SeriesName {
     }
 }
 
-/// The TSUIDs of series. Names that have no id, because Prometheus clients wrote them, get one: this
-/// writes, so that no request that reads may come here.
+/// The TSUIDs of series. Names that have no id, because Prometheus clients wrote them, get one:
+/// this writes, so that no request that reads may come here.
 pub(crate) async fn assigned_tsuids<'a>(
     tsd: &Tsd,
     series: impl IntoIterator<Item = &'a SeriesName> + Clone,

@@ -83,9 +83,9 @@ pub struct OpenTsdbOptions {
     pub config: String,
     /// `KEY=VALUE`, with keys of that file.
     pub settings: Vec<String>,
-    /// Whether a GET may name another verb. Off, because any page can make a browser send one.
+    /// Lets a GET name another verb. Off, because any page can make a browser send one.
     pub get_overrides: bool,
-    /// Whether answers may be code. Off, because the pages of any origin could run it.
+    /// Lets answers be code. Off, because the pages of any origin could run it.
     pub jsonp: bool,
 }
 

@@ -65,7 +65,7 @@ const DESCRIPTORS_SHARE: usize = 2;
 /// it from its side, because a connection closed by the server can cost a request in flight.
 pub(super) const HEAD_WAIT_MAX: Duration = Duration::from_secs(100);
 
-/// How long a client may take for its first byte. Clients that connect ahead of what they have to
+/// Longest wait for the first byte of a client. Clients that connect ahead of what they have to
 /// send connect again; silent ones would keep the places of others.
 const FIRST_BYTE_WAIT_MAX: Duration = Duration::from_secs(30);
 

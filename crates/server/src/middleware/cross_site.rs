@@ -60,7 +60,7 @@ enum Host<'a> {
 /// The settings that decide.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trust<'a> {
-    /// Whether every request needs a credential. Then a name that leads here gains nothing: a
+    /// Set if every request needs a credential. Then a name that leads here gains nothing: a
     /// browser has no credential for it.
     pub(crate) is_restricted: bool,
     /// The name of this machine.

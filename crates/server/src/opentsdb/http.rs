@@ -145,8 +145,8 @@ pub(super) async fn decompressed(
     done.map_err(|error| ApiError::internal(error.to_string()))?
 }
 
-/// Whether a request may delete what it finds: the body of a query can ask for it. A page of another
-/// site may not, whatever credential its browser adds.
+/// Returns `true` if a request may delete what it finds: the body of a query can ask for it. A page
+/// of another site may not, whatever credential its browser adds.
 async fn may_delete(app: &App, tsd: &Tsd, purpose: Purpose, head: &Parts) -> bool {
     if purpose == Purpose::Delete {
         return true;

@@ -54,7 +54,7 @@ fn is_local(request: &Request) -> bool {
         && host.is_none_or(is_loopback_name)
 }
 
-/// Whether `host:port` names this machine: a name of somebody's domain may be made to lead here.
+/// Returns `true` if `host:port` names this machine: any domain may be made to lead here.
 fn is_loopback_name(host: &str) -> bool {
     let Ok(host) = host.parse::<Authority>() else {
         return false;
@@ -128,7 +128,7 @@ fn address_text(address: SocketAddr) -> String {
     with_port(&bytes, address.port())
 }
 
-/// The same address of IPv4 as a socket of IPv6 has it.
+/// An address of IPv4 as sockets of IPv6 have it.
 fn mapped_text(address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),

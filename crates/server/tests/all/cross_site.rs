@@ -1,5 +1,5 @@
-//! What pages of other sites make browsers send: to every route that stores or changes something,
-//! on every port, in the form of each protocol.
+//! Requests that pages of other sites make browsers send: to every route that stores or changes
+//! something, on every port, refused in the form of each protocol.
 
 use icecore_server::{ROUTES, Role};
 use tempfile::TempDir;

@@ -359,6 +359,44 @@ async fn partitions_and_retention() {
     served.stop().await.unwrap();
 }
 
+/// The answer to a GET by a process of its own, perhaps of another user; `None` if there is no such
+/// process.
+fn asked_by(user: Option<u32>, served: &TestServer, path: &str) -> Option<String> {
+    use std::os::unix::process::CommandExt as _;
+    let port = served.address.port();
+    let script = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET {path} HTTP/1.1\\r\\nHost: localhost\\r\\n\
+         Connection: close\\r\\n\\r\\n' >&3; cat <&3"
+    );
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", &script]).current_dir("/");
+    if let Some(user) = user {
+        command.uid(user);
+    }
+    let output = command.output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_of_other_users_are_not_local() {
+    const OTHER: u32 = 65534;
+    let served = with_documents(&[]).await;
+    let path = "/api/admin/partitions";
+    let Some(own) = asked_by(None, &served, path) else {
+        skipped_tests::skip("administration by other users", "bash");
+        return;
+    };
+    assert!(own.starts_with("HTTP/1.1 200 "), "{own}");
+    let Some(other) = asked_by(Some(OTHER), &served, path) else {
+        skipped_tests::skip("administration by other users", "root, to become another user");
+        return;
+    };
+    // As a proxy does that says nothing about its clients.
+    assert!(other.starts_with("HTTP/1.1 403 "), "{other}");
+    assert!(other.contains("user id 65534"), "{other}");
+    served.stop().await.unwrap();
+}
+
 #[tokio::test]
 async fn sql_is_answered_or_said_not_to_be_built() {
     let served = with_documents(&[]).await;

@@ -12,6 +12,7 @@ mod bad_input;
 mod client;
 mod compression;
 mod conformance;
+mod connections;
 mod cross_site;
 mod documents;
 mod events;

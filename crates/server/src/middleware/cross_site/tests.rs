@@ -1,5 +1,6 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
+use super::Effect::{Change, Ingest, Probe, Read};
 use super::*;
 
 /// A request of a table: its effect, and headers as `name: value`.
@@ -84,8 +85,6 @@ impl Settings {
         }
     }
 }
-
-use Effect::{Change, Ingest, Probe, Read};
 
 #[test]
 fn without_access_control_names_are_those_of_this_machine() {
