@@ -133,8 +133,9 @@ impl Request {
 
     /// Refuses what a page of any origin can make a browser send or run, unless it is turned on.
     pub(crate) fn check_switches(&self, config: &Config) -> Result<(), Error> {
-        let is_overridden = |verb: Method| self.method == Method::GET && verb != Method::GET;
-        if !config.get_overrides && self.verb().is_ok_and(is_overridden) {
+        let is_safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&self.method);
+        let changes = |verb: Method| verb != Method::GET && verb != self.method;
+        if !config.get_overrides && is_safe && self.verb().is_ok_and(changes) {
             let details = "opentsdb.get_overrides=true allows method_override in a GET; without \
                            it, a POST may name another method";
             let message = "method_override in a GET is off";

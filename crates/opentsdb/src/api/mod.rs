@@ -357,6 +357,8 @@ mod tests {
         }
         let unknown = "/api/tree?treeid=1&method_override=walk";
         assert!(ask(&off, Method::GET, unknown).1.contains("Unknown or unsupported"));
+        // HEAD is as safe as GET.
+        assert_eq!(ask(&off, Method::HEAD, delete).0, 405);
         // A form on a page can send a POST, whose origin browsers name.
         assert_eq!(ask(&off, Method::POST, delete).0, 200);
     }
