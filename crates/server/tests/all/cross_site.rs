@@ -6,7 +6,8 @@ use tempfile::TempDir;
 
 use crate::client::{Answer, Connection};
 use crate::payload::{Payload, T0, series};
-use crate::served::TestServer;
+use crate::prometheus::Prometheus;
+use crate::served::{TestServer, until};
 
 const FOREIGN: [(&str, &str); 3] = [
     ("Origin", "http://evil.example"),
@@ -255,5 +256,29 @@ async fn no_answer_is_taken_for_something_else() {
     }
     let refused = served.request("POST", "/api/v1/write", &[], b"").await;
     assert_eq!(refused.header("x-content-type-options"), Some("nosniff"));
+    served.stop().await.unwrap();
+}
+
+/// The name that a service of a namespace has in a cluster; the proxy stands for its name server.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_prometheus_writes_to_a_service_of_a_namespace() {
+    let served = TestServer::start(&[]).await;
+    let config = format!(
+        "global: {{scrape_interval: 1s}}
+scrape_configs: [{{job_name: absent, static_configs: [{{targets: ['127.0.0.1:1']}}]}}]
+remote_write:
+- url: http://icecore.monitoring:9090/api/v1/write
+  proxy_url: http://{}
+  queue_config: {{batch_send_deadline: 1s}}
+",
+        served.address
+    );
+    let tested = "remote write by Prometheus to icecore.monitoring";
+    let Some(_prometheus) = Prometheus::start(tested, &config).await else {
+        return;
+    };
+    let written = || served.get("/api/v1/series", &[("match[]", "up{job=\"absent\"}")]);
+    let is_there = |answer: &Answer| answer.data().as_array().is_some_and(|all| all.len() == 1);
+    until(written, is_there, "a series of Prometheus").await;
     served.stop().await.unwrap();
 }

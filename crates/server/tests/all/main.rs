@@ -27,6 +27,7 @@ mod opentsdb;
 mod opentsdb_rolled;
 mod otlp;
 mod payload;
+mod prometheus;
 mod query;
 mod query_columns;
 mod query_limits;
