@@ -843,9 +843,7 @@ async fn check_access(
             Some(answer) => answer,
             None => match admit(app, route, &request) {
                 Ok(slot) => return until_done(next.run(request).await, slot),
-                Err(error) => {
-                    refusal::refused(app, route, request.uri(), request.headers(), error)
-                }
+                Err(error) => refusal::refused(app, route, request.uri(), request.headers(), error),
             },
         },
         Err(error) => refusal::refused(app, route, request.uri(), request.headers(), error),

@@ -356,7 +356,11 @@ mod tests {
             assert_eq!(ask(&off, Method::GET, target).0, 200, "{target}");
         }
         let unknown = "/api/tree?treeid=1&method_override=walk";
-        assert!(ask(&off, Method::GET, unknown).1.contains("Unknown or unsupported"));
+        assert!(
+            ask(&off, Method::GET, unknown)
+                .1
+                .contains("Unknown or unsupported")
+        );
         // HEAD is as safe as GET.
         assert_eq!(ask(&off, Method::HEAD, delete).0, 405);
         // A form on a page can send a POST, whose origin browsers name.

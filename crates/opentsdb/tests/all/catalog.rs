@@ -118,7 +118,10 @@ fn series_of_prometheus_are_shown_without_uids() {
     let (start, end) = (NOW_MS / 1000 - 60, NOW_MS / 1000 + 60);
     let looked_at = || {
         let last = get(&tsd, "/api/query/last?timeseries=up%7Bjob=node%7D&resolve");
-        assert_eq!((&last[0]["value"], &last[0]["tags"]), (&json!("1.5"), &tags));
+        assert_eq!(
+            (&last[0]["value"], &last[0]["tags"]),
+            (&json!("1.5"), &tags)
+        );
         let found = get(&tsd, "/api/search/lookup?m=%2A");
         assert_eq!(found["totalResults"], 2);
         assert_eq!(found["results"][0]["tsuid"], "000001000001000001");

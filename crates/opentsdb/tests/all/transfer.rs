@@ -537,7 +537,10 @@ fn names_of_other_clients_get_uids_on_request_alone() {
     assert_eq!(assigning.report().skipped, []);
     assert_ne!(records(), []);
     // That they have UIDs does not change their numbers, now and after a start.
-    let query = format!("/api/query?start={START}&end={}&m=sum:up&show_tsuids", START + 60);
+    let query = format!(
+        "/api/query?start={START}&end={}&m=sum:up&show_tsuids",
+        START + 60
+    );
     for tsd in [&tsd, &open()] {
         let found = get(tsd, &query);
         assert_eq!(found[0]["tsuids"], json!(["000001000001000001"]), "{found}");
@@ -545,7 +548,6 @@ fn names_of_other_clients_get_uids_on_request_alone() {
         assert_eq!(dps, format!(r#"{{"{START}":1.0,"{}":2.0}}"#, START + 10));
     }
 }
-
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]

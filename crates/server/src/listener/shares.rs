@@ -121,7 +121,9 @@ mod tests {
 
     #[test]
     fn shares_are_never_nothing() {
-        for (connections_max, percent, expected) in [(1, 1, 1), (50, 1, 1), (512, 25, 128), (7, 100, 7)] {
+        for (connections_max, percent, expected) in
+            [(1, 1, 1), (50, 1, 1), (512, 25, 128), (7, 100, 7)]
+        {
             let shares = Shares::new(connections_max, percent);
             assert_eq!(taken(&shares, "192.0.2.1", 1000).len(), expected);
         }

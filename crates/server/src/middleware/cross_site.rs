@@ -82,8 +82,7 @@ impl Trust<'_> {
     /// Returns `true` if settings allow pages of this origin.
     fn allows_pages_of(&self, origin: &str) -> bool {
         let fits = |domain: &String| domain == "*" || domain.eq_ignore_ascii_case(origin);
-        self.origins.is_some_and(|allowed| allowed.allows(origin))
-            || self.domains.iter().any(fits)
+        self.origins.is_some_and(|allowed| allowed.allows(origin)) || self.domains.iter().any(fits)
     }
 }
 

@@ -161,9 +161,7 @@ async fn may_delete(app: &App, tsd: &Tsd, purpose: Purpose, head: &Parts) -> boo
     let certificate = certificate.map(Arc::as_ref);
     let client = head.extensions.get::<SocketAddr>().map(SocketAddr::ip);
     let needed = Some(Role::Admin);
-    let checked = app
-        .access
-        .check(&head.headers, certificate, client, needed);
+    let checked = app.access.check(&head.headers, certificate, client, needed);
     checked.await.is_ok()
 }
 

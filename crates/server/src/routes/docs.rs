@@ -62,8 +62,13 @@ fn effect(route: &Route) -> &'static str {
     if route.path.starts_with("/opentsdb") {
         return "by request";
     }
-    let methods = route.methods.iter().filter_map(|method| method.parse().ok());
-    let effects: Vec<Effect> = methods.map(|method: Method| route.effect(&method)).collect();
+    let methods = route
+        .methods
+        .iter()
+        .filter_map(|method| method.parse().ok());
+    let effects: Vec<Effect> = methods
+        .map(|method: Method| route.effect(&method))
+        .collect();
     if effects.contains(&Effect::Change) {
         "changes"
     } else if effects.contains(&Effect::Ingest) {

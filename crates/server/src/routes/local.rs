@@ -112,8 +112,7 @@ fn user_in(table: &str, address: SocketAddr) -> Option<u32> {
     table.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
         let (local, _remote, state) = (words.nth(1)?, words.next()?, words.next()?);
-        let is_wanted =
-            !UNCONNECTED.contains(&state) && wanted.iter().any(|text| text == local);
+        let is_wanted = !UNCONNECTED.contains(&state) && wanted.iter().any(|text| text == local);
         // Queues, timer and retries stand between state and user.
         is_wanted.then(|| words.nth(3)?.parse().ok()).flatten()
     })

@@ -23,9 +23,7 @@ pub(crate) async fn status(
     let certificate = request.extensions().get::<Arc<PeerCertificate>>();
     let certificate = certificate.map(Arc::as_ref);
     let client = request.extensions().get::<SocketAddr>().map(SocketAddr::ip);
-    let identified = app
-        .access
-        .identify(request.headers(), certificate, client);
+    let identified = app.access.identify(request.headers(), certificate, client);
     let identity = identified.await?;
     let roles: Vec<&str> = identity.roles.iter().map(|role| role.word()).collect();
     let data = json!({

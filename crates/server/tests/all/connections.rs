@@ -56,7 +56,8 @@ async fn slow_bodies_keep_no_import_of_opentsdb_from_its_place() {
     let mut slow = Vec::new();
     for _ in 0..IMPORTS {
         let mut connection = Connection::open(served.address).await;
-        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nm");
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nm");
         connection.send(head.as_bytes()).await;
         slow.push(connection);
     }

@@ -65,7 +65,10 @@ async fn a_page_of_another_site_changes_nothing() {
                         assert_eq!(answer.status, 403, "{method} {path} {foreign:?}");
                         // One form is no text.
                         let text = String::from_utf8_lossy(&answer.body);
-                        assert!(text.contains("server.cors_origin"), "{method} {path}: {text}");
+                        assert!(
+                            text.contains("server.cors_origin"),
+                            "{method} {path}: {text}"
+                        );
                     } else if !is_change {
                         assert_ne!(answer.status, 403, "{method} {path} {foreign:?}");
                     }
@@ -108,7 +111,10 @@ async fn names_that_a_page_can_have_are_refused_without_access_control() {
         let answer = ask(&served, ("GET", path), rebound, &[], b"").await;
         assert_eq!(answer.status, 403, "{path}");
         let text = answer.text();
-        assert!(text.contains("server.hosts") && text.contains("rebound.example"), "{text}");
+        assert!(
+            text.contains("server.hosts") && text.contains("rebound.example"),
+            "{text}"
+        );
     }
     for path in ["/-/healthy", "/-/ready", "/metrics"] {
         let answer = ask(&served, ("GET", path), rebound, &[], b"").await;
@@ -147,7 +153,12 @@ async fn pages_that_were_allowed_send_opentelemetry() {
         for (origin, expected) in [("https://shop.example", 200), ("http://evil.example", 403)] {
             let headers = [("Origin", origin), ("Sec-Fetch-Site", "cross-site"), json];
             let answer = ask(&served, ("POST", path), "localhost", &headers, metrics).await;
-            assert_eq!(answer.status, expected, "{path} {origin}: {}", answer.text());
+            assert_eq!(
+                answer.status,
+                expected,
+                "{path} {origin}: {}",
+                answer.text()
+            );
             let may_read = answer.header("access-control-allow-origin");
             assert_eq!(may_read, (expected == 200).then_some(origin), "{path}");
         }
@@ -172,18 +183,33 @@ async fn refusals_have_the_form_of_their_protocol() {
     let api = refused("/-/reload", json).await;
     api.error(403, "forbidden");
     let text = refused("/api/v1/write", "application/x-protobuf").await;
-    assert_eq!((text.status, text.header("content-type")), (403, Some("text/plain; charset=utf-8")));
+    assert_eq!(
+        (text.status, text.header("content-type")),
+        (403, Some("text/plain; charset=utf-8"))
+    );
     let otlp = refused("/v1/metrics", json).await;
-    assert_eq!((otlp.status, &otlp.json()["code"]), (403, &serde_json::json!(7)));
+    assert_eq!(
+        (otlp.status, &otlp.json()["code"]),
+        (403, &serde_json::json!(7))
+    );
     let otlp = refused("/v1/logs", "application/x-protobuf").await;
     let content_type = otlp.header("content-type");
-    assert_eq!((otlp.status, content_type), (403, Some("application/x-protobuf")));
+    assert_eq!(
+        (otlp.status, content_type),
+        (403, Some("application/x-protobuf"))
+    );
     let event = refused("/events/publish", json).await;
     let content_type = event.header("content-type");
-    assert_eq!((event.status, content_type), (403, Some("application/problem+json")));
+    assert_eq!(
+        (event.status, content_type),
+        (403, Some("application/problem+json"))
+    );
     let put = refused("/opentsdb/api/put", json).await;
     let error: serde_json::Value = serde_json::from_slice(&put.body).unwrap();
-    assert_eq!((put.status, &error["error"]["code"]), (403, &serde_json::json!(403)));
+    assert_eq!(
+        (put.status, &error["error"]["code"]),
+        (403, &serde_json::json!(403))
+    );
     let call = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
     let grpc = refused(call, "application/grpc").await;
     assert_eq!((grpc.status, grpc.header("grpc-status")), (200, Some("7")));
@@ -229,7 +255,12 @@ async fn opentsdb_is_no_way_around() {
             ("POST", "/api/query", deleting),
         ] {
             let answer = ask(method, path, &headers, body).await;
-            assert_eq!(answer.status, 403, "{method} {path} {foreign:?}: {}", answer.text());
+            assert_eq!(
+                answer.status,
+                403,
+                "{method} {path} {foreign:?}: {}",
+                answer.text()
+            );
         }
         let answer = ask("GET", query, &headers, "").await;
         assert_eq!(answer.status, 200, "{foreign:?}: {}", answer.text());
@@ -242,7 +273,9 @@ async fn opentsdb_is_no_way_around() {
     let served = TestServer::start(&settings).await;
     let headers = [FOREIGN[0]];
     let path = "/opentsdb/api/put";
-    let answer = served.request("POST", path, &headers, point.as_bytes()).await;
+    let answer = served
+        .request("POST", path, &headers, point.as_bytes())
+        .await;
     assert_eq!(answer.status, 204, "{}", answer.text());
     served.stop().await.unwrap();
 }
@@ -250,9 +283,19 @@ async fn opentsdb_is_no_way_around() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_is_taken_for_something_else() {
     let served = TestServer::start(&[]).await;
-    for path in ["/api/v1/labels", "/metrics", "/ui/", "/nothing", "/opentsdb/api/version"] {
+    for path in [
+        "/api/v1/labels",
+        "/metrics",
+        "/ui/",
+        "/nothing",
+        "/opentsdb/api/version",
+    ] {
         let answer = served.get(path, &[]).await;
-        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(
+            answer.header("x-content-type-options"),
+            Some("nosniff"),
+            "{path}"
+        );
     }
     let refused = served.request("POST", "/api/v1/write", &[], b"").await;
     assert_eq!(refused.header("x-content-type-options"), Some("nosniff"));

@@ -343,7 +343,10 @@ async fn partitions_and_retention() {
     let name = partition["partition"].as_str().unwrap();
     assert!(name.starts_with("events_raw_srv_shop_20"), "{name}");
     // A time that has not come lets nothing expire.
-    assert_eq!(post(&served, "/api/admin/flush", &json!({})).await.status, 200);
+    assert_eq!(
+        post(&served, "/api/admin/flush", &json!({})).await.status,
+        200
+    );
     let path = "/api/admin/retention/run?now=2100-01-01T00:00:00Z";
     let answer = served.request("POST", path, &[], b"").await;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -388,7 +391,10 @@ async fn processes_of_other_users_are_not_local() {
     };
     assert!(own.starts_with("HTTP/1.1 200 "), "{own}");
     let Some(other) = asked_by(Some(OTHER), &served, path) else {
-        skipped_tests::skip("administration by other users", "root, to become another user");
+        skipped_tests::skip(
+            "administration by other users",
+            "root, to become another user",
+        );
         return;
     };
     // As a proxy does that says nothing about its clients.

@@ -63,7 +63,14 @@ const ENDPOINTS: [(&str, bool); 31] = [
 ];
 
 /// Values of `method_override`; empty for none.
-const OVERRIDES: [&str; 6] = ["", "get", "post", "PUT", "delete", "get&method_override=delete"];
+const OVERRIDES: [&str; 6] = [
+    "",
+    "get",
+    "post",
+    "PUT",
+    "delete",
+    "get&method_override=delete",
+];
 
 struct Served {
     server: TestServer,
@@ -121,7 +128,10 @@ impl Served {
     async fn content(&self) -> Vec<String> {
         let metrics = self.ask("GET", "/metrics", ADMIN, b"").await;
         let counter = "icecore_journal_committed_requests_total ";
-        let counted = metrics.text().lines().find(|line| line.starts_with(counter));
+        let counted = metrics
+            .text()
+            .lines()
+            .find(|line| line.starts_with(counter));
         let mut content = vec![counted.expect("what is committed is counted").to_owned()];
         let everything = ("match[]", "{__name__!=\"\"}");
         for (path, params) in [
@@ -167,7 +177,10 @@ async fn a_reader_changes_nothing_by_any_route_and_verb() {
             for query in ["", &everything, &query] {
                 let target = format!("{path}?{query}");
                 let answer = served.ask(verb, &target, READ, b"").await;
-                assert!(answer.status < 500 || answer.status == 501, "{verb} {target}");
+                assert!(
+                    answer.status < 500 || answer.status == 501,
+                    "{verb} {target}"
+                );
                 let is_read = matches!(route.role, Role::Open | Role::Read);
                 if !is_read && route.methods.contains(&verb) {
                     assert_eq!(answer.status, 403, "{verb} {target}");
@@ -232,7 +245,11 @@ async fn exports_give_uids_only_to_administrators_who_ask_for_them() {
     ];
     let path = format!("/api/v1/export/opentsdb?{}", encoded(&params));
     let plain = served.ask("POST", &path, ADMIN, b"").await;
-    assert!(plain.text().contains("names without UIDs"), "{}", plain.text());
+    assert!(
+        plain.text().contains("names without UIDs"),
+        "{}",
+        plain.text()
+    );
     assert_eq!(served.content().await, before);
     let assigning = format!("{path}&assign_uids=true");
     for (method, credential, expected) in [

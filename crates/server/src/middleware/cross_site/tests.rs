@@ -151,10 +151,16 @@ fn senders_and_probes_are_not_asked_for_their_host() {
     open().refuses(
         "server.hosts",
         &[
-            (Ingest, &["host: rebound.example:9090", "sec-fetch-site: same-origin"]),
             (
                 Ingest,
-                &["host: rebound.example:9090", "origin: http://rebound.example:9090"],
+                &["host: rebound.example:9090", "sec-fetch-site: same-origin"],
+            ),
+            (
+                Ingest,
+                &[
+                    "host: rebound.example:9090",
+                    "origin: http://rebound.example:9090",
+                ],
             ),
             (Read, &["host: a", "host: b"]),
         ],
@@ -165,16 +171,40 @@ fn senders_and_probes_are_not_asked_for_their_host() {
 #[test]
 fn pages_of_others_change_nothing() {
     let rows: &[Row] = &[
-        (Change, &["host: localhost:9090", "origin: http://evil.example"]),
-        (Ingest, &["host: localhost:9090", "origin: http://evil.example"]),
+        (
+            Change,
+            &["host: localhost:9090", "origin: http://evil.example"],
+        ),
+        (
+            Ingest,
+            &["host: localhost:9090", "origin: http://evil.example"],
+        ),
         // Another port of the same machine is another origin.
-        (Change, &["host: localhost:9090", "origin: http://localhost:3000"]),
-        (Change, &["host: localhost:9090", "origin: http://localhost"]),
-        (Change, &["host: localhost", "origin: http://localhost:9090"]),
+        (
+            Change,
+            &["host: localhost:9090", "origin: http://localhost:3000"],
+        ),
+        (
+            Change,
+            &["host: localhost:9090", "origin: http://localhost"],
+        ),
+        (
+            Change,
+            &["host: localhost", "origin: http://localhost:9090"],
+        ),
         (Change, &["host: localhost:9090", "origin: null"]),
         (Change, &["host: localhost:9090", "origin: file://"]),
-        (Change, &["host: localhost:9090", "origin: chrome-extension://localhost:9090"]),
-        (Change, &["host: localhost:9090", "origin: http://127.0.0.1:9090"]),
+        (
+            Change,
+            &[
+                "host: localhost:9090",
+                "origin: chrome-extension://localhost:9090",
+            ],
+        ),
+        (
+            Change,
+            &["host: localhost:9090", "origin: http://127.0.0.1:9090"],
+        ),
         (Change, &["host: localhost:9090", "origin: nonsense"]),
         (
             Change,
@@ -191,9 +221,18 @@ fn pages_of_others_change_nothing() {
     Settings::restricted().refuses("server.cors_origin", rows);
     // Images and links have no origin.
     let rows: &[Row] = &[
-        (Change, &["host: localhost:9090", "sec-fetch-site: cross-site"]),
-        (Change, &["host: localhost:9090", "sec-fetch-site: same-site"]),
-        (Ingest, &["host: localhost:9090", "sec-fetch-site: cross-site"]),
+        (
+            Change,
+            &["host: localhost:9090", "sec-fetch-site: cross-site"],
+        ),
+        (
+            Change,
+            &["host: localhost:9090", "sec-fetch-site: same-site"],
+        ),
+        (
+            Ingest,
+            &["host: localhost:9090", "sec-fetch-site: cross-site"],
+        ),
     ];
     open().refuses("another site", rows);
     Settings::restricted().refuses("another site", rows);
@@ -203,7 +242,10 @@ fn pages_of_others_change_nothing() {
 fn own_pages_and_programs_change_what_they_want() {
     let rows: &[Row] = &[
         (Change, &["host: localhost:9090"]),
-        (Change, &["host: localhost:9090", "origin: http://localhost:9090"]),
+        (
+            Change,
+            &["host: localhost:9090", "origin: http://localhost:9090"],
+        ),
         (
             Change,
             &[
@@ -212,19 +254,34 @@ fn own_pages_and_programs_change_what_they_want() {
                 "sec-fetch-site: same-origin",
             ],
         ),
-        (Change, &["host: LOCALHOST:9090", "origin: http://localhost:9090"]),
+        (
+            Change,
+            &["host: LOCALHOST:9090", "origin: http://localhost:9090"],
+        ),
         (Change, &["host: icecore", "origin: http://icecore"]),
         (Change, &["host: icecore:80", "origin: http://icecore"]),
         (Change, &["host: [::1]:9090", "origin: http://[::1]:9090"]),
         // An address that was typed, or a bookmark.
         (Change, &["host: localhost:9090", "sec-fetch-site: none"]),
-        (Change, &["host: localhost:9090", "sec-fetch-site: same-origin"]),
+        (
+            Change,
+            &["host: localhost:9090", "sec-fetch-site: same-origin"],
+        ),
         // A proxy that speaks TLS and keeps the host.
-        (Change, &["host: icecore.local", "origin: https://icecore.local"]),
+        (
+            Change,
+            &["host: icecore.local", "origin: https://icecore.local"],
+        ),
         (Change, &["host: icecore:443", "origin: https://icecore"]),
         // Pages of others may ask; who reads the answer is another question.
-        (Read, &["host: localhost:9090", "origin: http://evil.example"]),
-        (Read, &["host: localhost:9090", "sec-fetch-site: cross-site"]),
+        (
+            Read,
+            &["host: localhost:9090", "origin: http://evil.example"],
+        ),
+        (
+            Read,
+            &["host: localhost:9090", "sec-fetch-site: cross-site"],
+        ),
         (Change, &["host: localhost:9090", "origin: "]),
     ];
     open().allows(rows);
@@ -238,14 +295,32 @@ fn a_server_that_speaks_tls_has_no_pages_without() {
         ..Settings::restricted()
     };
     tls.allows(&[
-        (Change, &["host: metrics.example", "origin: https://metrics.example"]),
-        (Change, &["host: metrics.example:9090", "origin: https://metrics.example:9090"]),
+        (
+            Change,
+            &["host: metrics.example", "origin: https://metrics.example"],
+        ),
+        (
+            Change,
+            &[
+                "host: metrics.example:9090",
+                "origin: https://metrics.example:9090",
+            ],
+        ),
     ]);
     tls.refuses(
         "server.hosts",
         &[
-            (Change, &["host: metrics.example", "origin: http://metrics.example"]),
-            (Change, &["host: metrics.example:9090", "origin: http://metrics.example:9090"]),
+            (
+                Change,
+                &["host: metrics.example", "origin: http://metrics.example"],
+            ),
+            (
+                Change,
+                &[
+                    "host: metrics.example:9090",
+                    "origin: http://metrics.example:9090",
+                ],
+            ),
         ],
     );
 }
@@ -265,7 +340,10 @@ fn headers_of_proxies_are_not_believed() {
                     "origin: https://metrics.example",
                 ],
             ),
-            (Read, &["host: metrics.example", "x-forwarded-host: localhost"]),
+            (
+                Read,
+                &["host: metrics.example", "x-forwarded-host: localhost"],
+            ),
         ],
     );
 }
@@ -277,11 +355,23 @@ fn listed_hosts_are_names_and_origins_of_this_server() {
         (Read, &["host: metrics.example"]),
         (Read, &["host: METRICS.example.:9090"]),
         (Read, &["host: grafana.example"]),
-        (Change, &["host: metrics.example", "origin: https://metrics.example"]),
+        (
+            Change,
+            &["host: metrics.example", "origin: https://metrics.example"],
+        ),
         // A proxy that names the server by another host than the browser.
-        (Change, &["host: icecore:9090", "origin: https://metrics.example"]),
-        (Change, &["host: icecore:9090", "origin: http://metrics.example:8443"]),
-        (Ingest, &["host: 127.0.0.1", "origin: https://grafana.example"]),
+        (
+            Change,
+            &["host: icecore:9090", "origin: https://metrics.example"],
+        ),
+        (
+            Change,
+            &["host: icecore:9090", "origin: http://metrics.example:8443"],
+        ),
+        (
+            Ingest,
+            &["host: 127.0.0.1", "origin: https://grafana.example"],
+        ),
     ];
     listed.allows(rows);
     let restricted = Settings {
@@ -293,8 +383,14 @@ fn listed_hosts_are_names_and_origins_of_this_server() {
         "server.hosts",
         &[
             (Read, &["host: other.metrics.example"]),
-            (Change, &["host: icecore", "origin: https://other.metrics.example"]),
-            (Change, &["host: icecore", "origin: gopher://metrics.example"]),
+            (
+                Change,
+                &["host: icecore", "origin: https://other.metrics.example"],
+            ),
+            (
+                Change,
+                &["host: icecore", "origin: gopher://metrics.example"],
+            ),
         ],
     );
 }
@@ -303,7 +399,10 @@ fn listed_hosts_are_names_and_origins_of_this_server() {
 fn origins_that_were_set_may_change_what_they_want() {
     let set = Settings::with_origins("https://(shop|app)\\.example");
     set.allows(&[
-        (Ingest, &["host: icecore:9090", "origin: https://shop.example"]),
+        (
+            Ingest,
+            &["host: icecore:9090", "origin: https://shop.example"],
+        ),
         (
             Ingest,
             &[
@@ -312,14 +411,23 @@ fn origins_that_were_set_may_change_what_they_want() {
                 "sec-fetch-site: cross-site",
             ],
         ),
-        (Change, &["host: icecore:9090", "origin: https://app.example"]),
+        (
+            Change,
+            &["host: icecore:9090", "origin: https://app.example"],
+        ),
     ]);
     set.refuses(
         "server.cors_origin",
         &[
-            (Ingest, &["host: icecore:9090", "origin: http://shop.example"]),
+            (
+                Ingest,
+                &["host: icecore:9090", "origin: http://shop.example"],
+            ),
             (Ingest, &["host: icecore:9090", "origin: null"]),
-            (Ingest, &["host: icecore:9090", "sec-fetch-site: cross-site"]),
+            (
+                Ingest,
+                &["host: icecore:9090", "sec-fetch-site: cross-site"],
+            ),
         ],
     );
     // Who allows any origin allows pages without one of their own, too.
@@ -327,7 +435,10 @@ fn origins_that_were_set_may_change_what_they_want() {
     // It is about pages: the host is a question of its own.
     set.refuses(
         "server.hosts",
-        &[(Ingest, &["host: rebound.example", "origin: https://shop.example"])],
+        &[(
+            Ingest,
+            &["host: rebound.example", "origin: https://shop.example"],
+        )],
     );
 }
 
@@ -347,7 +458,10 @@ fn domains_of_opentsdb_may_change_what_they_want() {
 fn the_host_of_an_address_counts_more_than_the_header() {
     let judge = |uri: &str, headers: &[&str]| open().judge(Change, uri, headers);
     assert_eq!(judge("http://localhost:9090/x", &[]), None);
-    assert_eq!(judge("http://localhost:9090/x", &["host: evil.example"]), None);
+    assert_eq!(
+        judge("http://localhost:9090/x", &["host: evil.example"]),
+        None
+    );
     let refused = judge("http://evil.example/x", &["host: localhost"]);
     assert_eq!(refused, Some(CrossSite::Host("evil.example".into())));
     let own = ["origin: http://localhost:9090"];
