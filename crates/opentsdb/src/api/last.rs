@@ -66,7 +66,7 @@ pub(super) async fn handle(tsd: &Tsd, request: &Request) -> Result<Response, Err
             push_map(object.member("tags"), &series.tags);
         }
         // Names that only others have written have no UID.
-        if let Some(tsuid) = series.settled_tsuid(&tsd.uids) {
+        if let Some(tsuid) = series.durable_tsuid(&tsd.uids) {
             object.text("tsuid", &tsuid.to_hex(tsd.config.uid_widths));
         }
     });

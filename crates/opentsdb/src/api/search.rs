@@ -158,7 +158,7 @@ async fn find(
     if lookup.uses_meta && !tsd.config.tsuid_tracking {
         return with_meta(tsd, &filter, limit).await;
     }
-    let with_tsuid = |series: SeriesName| (series.settled_tsuid(&tsd.uids), series);
+    let with_tsuid = |series: SeriesName| (series.durable_tsuid(&tsd.uids), series);
     let mut found: Vec<FoundSeries> = found.into_iter().map(with_tsuid).collect();
     found.sort_unstable_by(|(one, a), (other, b)| {
         let order = one.is_none().cmp(&other.is_none());

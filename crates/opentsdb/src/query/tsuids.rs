@@ -18,6 +18,6 @@ pub(crate) fn tsuids(tsd: &Tsd, series: &[Labels]) -> Vec<Tsuid> {
     };
     let names = series.iter().map(name);
     names
-        .filter_map(|name| name.settled_tsuid(&tsd.uids))
+        .filter_map(|name| name.durable_tsuid(&tsd.uids))
         .collect()
 }

@@ -407,7 +407,7 @@ async fn tsuids(
         let tsuids = assigned_tsuids(tsd, names.iter().copied()).await?;
         return Ok(tsuids.into_iter().map(Some).collect());
     }
-    let known = names.iter().map(|name| name.settled_tsuid(&tsd.uids));
+    let known = names.iter().map(|name| name.durable_tsuid(&tsd.uids));
     Ok(known.collect())
 }
 

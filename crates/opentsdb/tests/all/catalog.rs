@@ -98,7 +98,7 @@ fn series_of_prometheus_are_shown_without_uids() {
     put_point(&tsd, "m", json!({"job": "x"}), NOW_MS / 1000, 1);
     let append = stores.points.append(Duration::ZERO, |sink| {
         let mut labels = Vec::new();
-        for (name, value) in [("__name__", "up"), ("job", "node"), ("instance", "h:9100")] {
+        for (name, value) in [("__name__", "up"), ("job", "node"), ("instance", "h-9100")] {
             push_raw_label(&mut labels, name, value);
         }
         sink.series(RawLabels(&labels));
@@ -114,7 +114,7 @@ fn series_of_prometheus_are_shown_without_uids() {
     let before = records();
     let suggested = get(&tsd, "/api/suggest?type=metrics");
     assert_eq!(suggested, json!(["m", "up"]));
-    let tags = json!({"job": "node", "instance": "h:9100"});
+    let tags = json!({"job": "node", "instance": "h-9100"});
     let (start, end) = (NOW_MS / 1000 - 60, NOW_MS / 1000 + 60);
     let looked_at = || {
         let last = get(&tsd, "/api/query/last?timeseries=up%7Bjob=node%7D&resolve");
@@ -141,7 +141,7 @@ fn series_of_prometheus_are_shown_without_uids() {
     let meta = get(&tsd, "/api/uid/uidmeta?uid=000002&type=metric");
     assert_eq!(meta["name"], "other");
     // Who may write can give UIDs to names.
-    let names = json!({"metric": ["up"], "tagk": ["instance"], "tagv": ["node", "h:9100"]});
+    let names = json!({"metric": ["up"], "tagk": ["instance"], "tagv": ["node", "h-9100"]});
     post(&tsd, "/api/uid/assign", names);
     let (last, found, shown) = looked_at();
     assert_eq!((&last, &shown), (&found, &json!([found])));

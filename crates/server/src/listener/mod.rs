@@ -311,7 +311,7 @@ impl ConnectionHandler {
         let has_line_protocol = line_protocol.is_some();
         let idle_max = line_protocol.map_or(Some(HEAD_WAIT_MAX), |protocol| protocol.idle_max());
         let at_most = |limit: Duration| Some(idle_max.map_or(limit, |idle| idle.min(limit)));
-        let first = preface::first_byte(&mut stream);
+        let first = preface::first_bytes(&mut stream);
         let first = tokio::select! {
             first = line::within(at_most(FIRST_BYTE_WAIT_MAX), first) => first,
             () = close.received() => return Ok(()),

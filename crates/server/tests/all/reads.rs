@@ -104,7 +104,7 @@ impl Served {
         let put = served.ask("POST", "/opentsdb/api/put", WRITE, point.as_bytes());
         assert_eq!(put.await.status, 204);
         // Names that have no UID.
-        let labels = [("job", "node"), ("instance", "h:9100")];
+        let labels = [("job", "node"), ("instance", "h-9100")];
         let payload = Payload::v1(&[series("up", &labels, &[(T0, 1.0)])]);
         let mut headers = payload.headers();
         headers.push(("Authorization", WRITE));
