@@ -801,11 +801,13 @@ fn check_site(app: &App, route: Option<&Route>, request: &mut Request) -> Result
     let config = app.config();
     let is_opentsdb = route.is_some_and(|route| route.path.starts_with(opentsdb::PREFIX));
     let tsd = app.opentsdb().ok().filter(|_| is_opentsdb);
+    let has_origin = request.headers().contains_key(header::ORIGIN);
     let trust = Trust {
         is_restricted: app.access.is_restricted(),
         machine: &app.started.hostname,
         hosts: &config.server.hosts,
-        origins: config.explicit_cors_origin(),
+        // Most requests are of programs, which need not wait for settings to be looked up.
+        origins: has_origin.then(|| config.explicit_cors_origin()).flatten(),
         domains: tsd.map(|tsd| tsd.cors_domains()).unwrap_or_default(),
     };
     let is_https = app.access.with_tls(|_| ()).is_some();
