@@ -812,7 +812,8 @@ fn check_site(app: &App, route: Option<&Route>, request: &mut Request) -> Result
     };
     let is_https = app.access.with_tls(|_| ()).is_some();
     let effect = effect_of(route, request);
-    let site = Site::of(request.uri(), request.headers(), is_https);
+    let (method, uri) = (request.method(), request.uri());
+    let site = Site::of(method, uri, request.headers(), is_https);
     let is_foreign = site.is_foreign(&trust);
     let refused = refusal_of(effect, &site, &trust);
     if is_foreign {

@@ -3,6 +3,8 @@
 //! Any page can make a browser send a request to any address that the browser reaches, with the
 //! credentials that it adds by itself. The page of another site is told by `Origin` and
 //! `Sec-Fetch-Site`. A page whose own name is made to lead here (DNS rebinding) is told by `Host`.
+//! Browsers send neither of the first two with a GET over plain HTTP to another machine: then
+//! `User-Agent` tells that it is a browser, which is too little to let a GET change something.
 //!
 //! | a request that | `Origin`, `Sec-Fetch-Site` | `Host`, without access control |
 //! | --- | --- | --- |
@@ -22,7 +24,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, Method, Uri, header};
 
 use crate::config::OriginPattern;
 
@@ -45,6 +47,8 @@ pub(crate) struct Site<'a> {
     origin: Option<&'a str>,
     fetch_site: Option<&'a str>,
     is_https: bool,
+    /// Set for a GET of a browser that does not say which page it is from.
+    is_unnamed: bool,
 }
 
 /// The host that a request names.
@@ -93,6 +97,8 @@ pub(crate) enum CrossSite {
     Origin(String),
     /// Without an origin, as images and links are asked for.
     Page,
+    /// Of a browser that says nothing about the page.
+    Unnamed,
 }
 
 impl fmt::Display for CrossSite {
@@ -113,22 +119,38 @@ impl fmt::Display for CrossSite {
                 "a page of another site may not change anything here: server.cors_origin allows \
                  those that send an Origin",
             ),
+            Self::Unnamed => f.write_str(
+                "this browser does not say which page wants a GET to change something here, so that \
+                 it is refused; server.cors_origin and server.hosts allow pages that send a POST",
+            ),
         }
     }
 }
 
 impl<'a> Site<'a> {
     /// The site of a request; `is_https` if this server speaks TLS.
-    pub(crate) fn of(uri: &'a Uri, headers: &'a HeaderMap, is_https: bool) -> Self {
+    pub(crate) fn of(
+        method: &Method,
+        uri: &'a Uri,
+        headers: &'a HeaderMap,
+        is_https: bool,
+    ) -> Self {
         let text = |name: &str| {
             let value = headers.get(name)?.to_str().unwrap_or("unreadable");
             Some(value).filter(|value| !value.is_empty())
         };
+        let origin = text(header::ORIGIN.as_str());
+        let fetch_site = text("sec-fetch-site");
+        // Pages cannot change it, and no program that is not a browser begins so and sends GETs.
+        let agent = text(header::USER_AGENT.as_str());
+        let is_browser = agent.is_some_and(|agent| agent.starts_with("Mozilla/"));
+        let is_safe = [Method::GET, Method::HEAD].contains(method);
         Self {
             host: Host::of(uri, headers),
-            origin: text(header::ORIGIN.as_str()),
-            fetch_site: text("sec-fetch-site"),
+            origin,
+            fetch_site,
             is_https,
+            is_unnamed: is_safe && is_browser && origin.is_none() && fetch_site.is_none(),
         }
     }
 
@@ -253,6 +275,9 @@ pub(crate) fn refusal_of(effect: Effect, site: &Site<'_>, trust: &Trust<'_>) -> 
         return Some(CrossSite::Host(site.host.shown()));
     }
     let checks_origin = matches!(effect, Effect::Ingest | Effect::Change);
+    if checks_origin && site.is_unnamed {
+        return Some(CrossSite::Unnamed);
+    }
     if !checks_origin || !site.is_foreign(trust) {
         return None;
     }

@@ -266,6 +266,19 @@ async fn opentsdb_is_no_way_around() {
         assert_eq!(answer.status, 200, "{foreign:?}: {}", answer.text());
         assert!(answer.text().contains("1500000000"), "{}", answer.text());
     }
+    // A browser that sends an image's GET over plain HTTP to another machine says no more.
+    let browser = [(
+        "User-Agent",
+        "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0",
+    )];
+    let rename = "/api/uid/rename?metric=m&name=n";
+    assert_eq!(ask("GET", rename, &browser, "").await.status, 403);
+    assert_eq!(
+        ask("GET", rename, &[("User-Agent", "curl/8.5.0")], "")
+            .await
+            .status,
+        200
+    );
     served.stop().await.unwrap();
 
     let domains = format!("{tsd},tsd.http.request.cors_domains=http://evil.example");

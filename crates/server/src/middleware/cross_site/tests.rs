@@ -1,4 +1,4 @@
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 
 use super::Effect::{Change, Ingest, Probe, Read};
 use super::*;
@@ -50,6 +50,16 @@ impl Settings {
     }
 
     fn judge(&self, effect: Effect, uri: &str, headers: &[&str]) -> Option<CrossSite> {
+        self.judge_method(&Method::GET, effect, uri, headers)
+    }
+
+    fn judge_method(
+        &self,
+        method: &Method,
+        effect: Effect,
+        uri: &str,
+        headers: &[&str],
+    ) -> Option<CrossSite> {
         let uri: Uri = uri.parse().unwrap();
         let mut map = HeaderMap::new();
         for line in headers {
@@ -57,7 +67,7 @@ impl Settings {
             let name: HeaderName = name.parse().unwrap();
             map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        let site = Site::of(&uri, &map, self.is_https);
+        let site = Site::of(method, &uri, &map, self.is_https);
         let trust = Trust {
             is_restricted: self.is_restricted,
             machine: "box.example.org",
@@ -466,4 +476,24 @@ fn the_host_of_an_address_counts_more_than_the_header() {
     assert_eq!(refused, Some(CrossSite::Host("evil.example".into())));
     let own = ["origin: http://localhost:9090"];
     assert_eq!(judge("http://localhost:9090/x", &own), None);
+}
+
+#[test]
+fn browsers_that_say_nothing_change_nothing_by_a_get() {
+    const BROWSER: &str = "user-agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0";
+    let host = "host: icecore:4242";
+    let judge = |method: Method, effect: Effect, headers: &[&str]| {
+        open().judge_method(&method, effect, "/x", headers)
+    };
+    for method in [Method::GET, Method::HEAD] {
+        let refused = judge(method.clone(), Change, &[host, BROWSER]);
+        assert_eq!(refused, Some(CrossSite::Unnamed));
+        assert_eq!(judge(method.clone(), Read, &[host, BROWSER]), None);
+        let own = [host, BROWSER, "sec-fetch-site: same-origin"];
+        assert_eq!(judge(method.clone(), Change, &own), None);
+        let program = [host, "user-agent: curl/8.5.0"];
+        assert_eq!(judge(method, Change, &program), None);
+    }
+    // Browsers name the page of a POST; programs that call themselves so have none.
+    assert_eq!(judge(Method::POST, Change, &[host, BROWSER]), None);
 }
