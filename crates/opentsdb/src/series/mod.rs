@@ -72,8 +72,8 @@ impl SeriesName {
         std::mem::size_of::<Self>() + self.metric.len() + tags
     }
 
-    /// Returns the TSUID if all names have ids that no crash can take from them: what a request that
-    /// reads may show.
+    /// Returns the TSUID if all names have ids that no crash can take from them: what a request
+    /// that reads may show.
     pub(crate) fn durable_tsuid(&self, uids: &Uids) -> Option<Tsuid> {
         let tsuid = self.tsuid(uids)?;
         uids.are_durable(&tsuid).then_some(tsuid)
