@@ -1,5 +1,7 @@
 //! What a client is told about itself, so that it can ask for a credential before it needs one.
 
+use std::net::IpAddr;
+
 use http::{HeaderMap, header};
 
 use crate::certificate::PeerCertificate;
@@ -28,8 +30,9 @@ impl Access {
         &self,
         headers: &HeaderMap,
         certificate: Option<&PeerCertificate>,
+        client: Option<IpAddr>,
     ) -> Result<Identity, AuthError> {
-        let identified = self.identified(headers, certificate).await;
+        let identified = self.identified(headers, certificate, client).await;
         if let Err(denied) = &identified {
             self.metrics.denied(*denied);
         }
@@ -40,10 +43,11 @@ impl Access {
         &self,
         headers: &HeaderMap,
         certificate: Option<&PeerCertificate>,
+        client: Option<IpAddr>,
     ) -> Result<Identity, AuthError> {
         let rules = self.rules();
         // Passwords must not be guessed here any faster than elsewhere.
-        if rules.rate.as_ref().is_some_and(|rate| !rate.take()) {
+        if rules.rate.as_ref().is_some_and(|rate| !rate.take(client)) {
             return Err(AuthError::TooMany);
         }
         let credentials = &rules.credentials;

@@ -16,6 +16,7 @@
 
 mod cache;
 mod certificate;
+mod client;
 mod credentials;
 mod file;
 mod files;
@@ -29,6 +30,7 @@ mod tests;
 mod tls;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +43,7 @@ use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
 pub use self::certificate::PeerCertificate;
+pub use self::client::client_network;
 use self::credentials::{Credentials, HashingPool};
 use self::files::{Files, Stamp, stamp};
 pub use self::identity::Identity;
@@ -257,14 +260,15 @@ impl Access {
 
     /// Whether a request may be answered: by somebody with this role, or with `None`, by anybody
     /// who is known. For every listener; `certificate` is in the extensions of a request, if there
-    /// is one.
+    /// is one, and so is the address of its client.
     pub async fn check(
         &self,
         headers: &HeaderMap,
         certificate: Option<&PeerCertificate>,
+        client: Option<IpAddr>,
         needed: Option<Role>,
     ) -> Result<(), AuthError> {
-        let checked = self.checked(headers, certificate, needed).await;
+        let checked = self.checked(headers, certificate, client, needed).await;
         if let Err(denied) = checked {
             self.metrics.denied(denied);
         }
@@ -275,13 +279,14 @@ impl Access {
         &self,
         headers: &HeaderMap,
         certificate: Option<&PeerCertificate>,
+        client: Option<IpAddr>,
         needed: Option<Role>,
     ) -> Result<(), AuthError> {
         if needed == Some(Role::Open) {
             return Ok(());
         }
         let rules = self.rules();
-        if rules.rate.as_ref().is_some_and(|rate| !rate.take()) {
+        if rules.rate.as_ref().is_some_and(|rate| !rate.take(client)) {
             return Err(AuthError::TooMany);
         }
         if rules.credentials.are_none() {
@@ -317,6 +322,12 @@ impl Access {
     /// Whether every request needs a credential or a verified certificate.
     pub fn is_restricted(&self) -> bool {
         self.rules().are_restricted()
+    }
+
+    /// Returns `true` if passwords or tokens are sent to this server in the clear.
+    pub fn takes_plain_secrets(&self) -> bool {
+        let rules = self.rules();
+        rules.tls.is_none() && !rules.credentials.schemes().is_empty()
     }
 
     /// The client's certificate of a connection that has just been accepted.

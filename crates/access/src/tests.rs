@@ -386,7 +386,7 @@ async fn a_bad_file_changes_nothing_and_a_repaired_one_does() {
         let mut headers = HeaderMap::new();
         let value = format!("Bearer {token}").parse().unwrap();
         headers.insert(header::AUTHORIZATION, value);
-        let checked = access.check(&headers, None, Some(Role::Read)).await;
+        let checked = access.check(&headers, None, None, Some(Role::Read)).await;
         checked.is_ok()
     };
     assert!(allowed("first-token-verySecret").await);
@@ -542,7 +542,7 @@ icecore:
     for length in (0..text.len()).rev() {
         fs::write(directory.path().join("web.yml"), &text[..length]).unwrap();
         refused += usize::from(access.reload().is_err());
-        let denied = access.check(&none, None, Some(Role::Read)).await;
+        let denied = access.check(&none, None, None, Some(Role::Read)).await;
         assert_eq!(denied, Err(AuthError::Missing), "{length}");
         let demands = access.with_tls(|tls| (tls.clients, tls.limits_names));
         let all = (ClientAuth::RequireAndVerify, true);
@@ -577,8 +577,34 @@ fn a_repaired_permission_and_a_copy_with_an_old_time_are_noticed() {
 async fn a_rate_is_kept() {
     let access = open("rate_limit: {interval: 1h, burst: 2}").unwrap();
     let none = HeaderMap::new();
+    let check = async |client: &str, role: Role| {
+        let client = client.parse().ok();
+        access.check(&none, None, client, Some(role)).await
+    };
     for expected in [Ok(()), Ok(()), Err(AuthError::TooMany)] {
-        assert_eq!(access.check(&none, None, Some(Role::Read)).await, expected);
+        assert_eq!(check("192.0.2.1", Role::Read).await, expected);
     }
-    assert_eq!(access.check(&none, None, Some(Role::Open)).await, Ok(()));
+    assert_eq!(check("192.0.2.1", Role::Open).await, Ok(()));
+    // A client that has used up its share takes nothing from others.
+    assert_eq!(check("192.0.2.2", Role::Read).await, Ok(()));
+    let client = "192.0.2.1".parse().ok();
+    let identified = access.identify(&none, None, client).await;
+    assert_eq!(identified, Err(AuthError::TooMany));
+}
+
+#[test]
+fn secrets_in_the_clear_are_noticed() {
+    let directory = TempDir::new().unwrap();
+    identity(directory.path(), "localhost");
+    let token = "icecore: {tokens: [{token: 0123456789-verySecret, roles: [read]}]}\n";
+    for (text, expected) in [
+        (String::new(), false),
+        (TLS.to_owned(), false),
+        (token.to_owned(), true),
+        (format!("basic_auth_users: {{a: {HASH}}}"), true),
+        (format!("{TLS}{token}"), false),
+    ] {
+        let access = open_in(directory.path(), &text).unwrap();
+        assert_eq!(access.takes_plain_secrets(), expected, "{text}");
+    }
 }

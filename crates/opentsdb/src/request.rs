@@ -4,11 +4,37 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 
 use crate::allowance::Allowance;
+use crate::config::Config;
 use crate::error::Error;
 use crate::json::Json;
 
 /// The longest name of a function that an answer is wrapped for.
 const CALLBACK_BYTES_MAX: usize = 128;
+
+/// The parameter that names another verb than the request's own.
+pub(crate) const METHOD_OVERRIDE: &str = "method_override";
+
+/// The parameter that names the function of a JSONP answer.
+const JSONP: &str = "jsonp";
+
+/// Returns the verb that counts: `named`, the value of `method_override`, or else the request's
+/// own.
+pub(crate) fn effective_verb(method: &Method, named: Option<&str>) -> Result<Method, Error> {
+    let Some(name) = named else {
+        return Ok(method.clone());
+    };
+    let refused = |message: &str| Error::new(StatusCode::METHOD_NOT_ALLOWED, message);
+    if name.is_empty() {
+        return Err(refused("Missing method override value"));
+    }
+    match name.to_ascii_lowercase().as_str() {
+        "get" => Ok(Method::GET),
+        "post" => Ok(Method::POST),
+        "put" => Ok(Method::PUT),
+        "delete" => Ok(Method::DELETE),
+        _ => Err(refused("Unknown or unsupported method override value")),
+    }
+}
 
 /// A request for one path of the API.
 #[derive(Clone, Debug)]
@@ -87,7 +113,7 @@ impl Request {
     /// The function that the answer is to be an argument of. Nothing but a name: it is sent back as
     /// code that a browser runs.
     pub(crate) fn callback(&self) -> Result<Option<&str>, Error> {
-        let Some(name) = self.param("jsonp").filter(|name| !name.is_empty()) else {
+        let Some(name) = self.param(JSONP).filter(|name| !name.is_empty()) else {
             return Ok(None);
         };
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte);
@@ -102,20 +128,27 @@ impl Request {
 
     /// The verb, or the one that `method_override` names for clients that can only GET.
     pub(crate) fn verb(&self) -> Result<Method, Error> {
-        let Some(name) = self.param("method_override") else {
-            return Ok(self.method.clone());
-        };
-        let refused = |message: &str| Error::new(StatusCode::METHOD_NOT_ALLOWED, message);
-        if name.is_empty() {
-            return Err(refused("Missing method override value"));
+        effective_verb(&self.method, self.param(METHOD_OVERRIDE))
+    }
+
+    /// Refuses what a page of any origin can make a browser send or run, unless it is turned on.
+    pub(crate) fn check_switches(&self, config: &Config) -> Result<(), Error> {
+        let is_safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&self.method);
+        let changes = |verb: Method| verb != Method::GET && verb != self.method;
+        if !config.get_overrides && is_safe && self.verb().is_ok_and(changes) {
+            let details = "opentsdb.get_overrides=true allows method_override in a GET; without \
+                           it, a POST may name another method";
+            let message = "method_override in a GET is off";
+            let error = Error::new(StatusCode::METHOD_NOT_ALLOWED, message);
+            return Err(error.with_details(details));
         }
-        match name.to_ascii_lowercase().as_str() {
-            "get" => Ok(Method::GET),
-            "post" => Ok(Method::POST),
-            "put" => Ok(Method::PUT),
-            "delete" => Ok(Method::DELETE),
-            _ => Err(refused("Unknown or unsupported method override value")),
+        if !config.jsonp && self.param(JSONP).is_some_and(|name| !name.is_empty()) {
+            let details = "opentsdb.jsonp=true allows it; tsd.http.request.cors_domains lets pages \
+                           of other origins read answers without it";
+            let error = Error::new(StatusCode::FORBIDDEN, "JSONP is off");
+            return Err(error.with_details(details));
         }
+        Ok(())
     }
 
     /// Whether there is something in the body besides nothing.

@@ -68,6 +68,11 @@ impl Tsd {
         self.config.allow_delete
     }
 
+    /// Returns `tsd.http.request.cors_domains`: origins whose pages are answered, `*` for all.
+    pub fn cors_domains(&self) -> &[String] {
+        &self.config.cors_domains
+    }
+
     /// How long a query may take by the settings; `None` where they do not say.
     pub fn query_timeout(&self) -> Option<Duration> {
         let timeout_ms = self.config.query_timeout_ms;

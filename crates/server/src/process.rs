@@ -170,10 +170,11 @@ impl Process {
         let app = Arc::new(App::new(&config, &ROUTES, Arc::clone(&access), clock)?);
         let handler =
             |router, protocols| ConnectionHandler::new(router, protocols, Arc::clone(&access));
+        let client_share = config.server.client_share;
         let listen = &config.server.listen;
         let opened = bind(listen).await.and_then(|socket| {
             let router = router(Arc::clone(&app));
-            Listener::open(socket, handler(router, Protocols::Http1And2))
+            Listener::open(socket, handler(router, Protocols::Http1And2), client_share)
         });
         let http = listening(opened, listen, true, "--listen")?;
         let grpc = match &config.server.otlp_grpc_listen {
@@ -181,7 +182,7 @@ impl Process {
             Some(listen) => {
                 let opened = bind(listen).await.and_then(|socket| {
                     let router = grpc_router(Arc::clone(&app));
-                    Listener::open(socket, handler(router, Protocols::Http2))
+                    Listener::open(socket, handler(router, Protocols::Http2), client_share)
                 });
                 let explicit = config.grpc_listen_is_explicit();
                 listening(opened, listen, explicit, "--otlp.grpc.listen")?
@@ -198,13 +199,16 @@ impl Process {
                             app: Arc::clone(&app),
                             idle_max: tsd_config.socket_timeout(),
                         }));
-                    Listener::open(socket, handler)
+                    Listener::open(socket, handler, client_share)
                 });
                 listening(opened, listen, true, "--opentsdb.listen")?
             }
         };
         for listener in [&http, &grpc, &opentsdb].into_iter().flatten() {
-            warn_if_unprotected(&access, listener.address());
+            let address = listener.address();
+            if let Some(warning) = exposure_warning(&access, address) {
+                warn!(%address, "{warning}");
+            }
         }
         Ok(Self {
             config,
@@ -467,13 +471,23 @@ fn web_config_of(config: &Config) -> Option<PathBuf> {
     (!path.is_empty()).then(|| path.into())
 }
 
-/// Without access control, everybody who can connect may read, write and delete.
-fn warn_if_unprotected(access: &Access, address: SocketAddr) {
-    if !address.ip().is_loopback() && !access.is_restricted() {
-        warn!(
-            %address,
-            "no access control: everybody who can connect may read, write and delete; see --web.config.file"
-        );
+/// Returns what an address beyond this machine lets others do or see.
+fn exposure_warning(access: &Access, address: SocketAddr) -> Option<&'static str> {
+    if address.ip().to_canonical().is_loopback() {
+        None
+    } else if !access.is_restricted() {
+        Some(
+            "no access control: everybody who can connect may read, write and delete; see \
+             --web.config.file",
+        )
+    } else if access.takes_plain_secrets() {
+        Some(
+            "passwords and tokens cross the network in the clear: tls_server_config of the web \
+             configuration file turns on TLS; a proxy that speaks TLS should reach a loopback \
+             address",
+        )
+    } else {
+        None
     }
 }
 
@@ -593,6 +607,27 @@ mod tests {
             ("192.0.2.1:9090", "http://192.0.2.1:9090"),
         ] {
             assert_eq!(url_of("http", address.parse().unwrap()), url);
+        }
+    }
+    #[test]
+    fn addresses_beyond_this_machine_are_warned_about() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("web.yml");
+        let token = "icecore: {tokens: [{token: 0123456789-abcdef, roles: [read]}]}";
+        std::fs::write(&path, token).unwrap();
+        let open = Access::open(None).unwrap();
+        let plain = Access::open(Some(path)).unwrap();
+        let warning = |access: &Access, address: &str| {
+            let warning = exposure_warning(access, address.parse().unwrap());
+            warning.unwrap_or_default()
+        };
+        for address in ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            assert_eq!(warning(&open, address), "");
+            assert_eq!(warning(&plain, address), "");
+        }
+        for address in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1"] {
+            assert!(warning(&open, address).starts_with("no access control"));
+            assert!(warning(&plain, address).contains("in the clear"));
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The routes, and what holds for every request.
 //!
 //! ```text
-//! connection ─► observe (count, access, time limit, origins, compression)
+//! connection ─► observe (count, site, access, time limit, origins, compression)
 //!            ─► route ─► handler ─► wire, Database
 //! ```
 //!
 //! Holds always:
-//! - Access is checked before anything of the request is read.
+//! - Pages of other sites and access are checked before anything but the head of the request is
+//!   read.
 //! - Until the database is open everything but `/-/healthy`, the web interface and
 //!   `/api/v1/status/access` answers 503 with `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush, a run of maintenance and
@@ -19,14 +20,15 @@
 
 #[cfg(test)]
 mod docs;
+mod local;
+mod refusal;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::uri::Authority;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
@@ -38,6 +40,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::admin::{maintenance, reload, tsdb};
 use crate::app::App;
 use crate::events::{admin as event_admin, catalog, metric_query, publish, search};
+use crate::middleware::cross_site::{Effect, ForeignPage, Site, Trust, refusal_of};
 use crate::middleware::error::ApiError;
 use crate::middleware::route::{Route, TimeLimit};
 use crate::middleware::{body, compress, origins, redirect};
@@ -262,7 +265,7 @@ const TABLE: &[Endpoint] = &[
     only(
         Role::Write,
         route(
-            "/api/v1/write",
+            remote_write::PATH,
             &["POST"],
             "Prometheus remote write 1.0 and 2.0",
             || post(remote_write::write),
@@ -271,7 +274,7 @@ const TABLE: &[Endpoint] = &[
     only(
         Role::Write,
         route(
-            "/v1/metrics",
+            otlp_http::METRICS,
             &["POST"],
             "OTLP metrics, protobuf or JSON",
             || post(otlp_http::metrics),
@@ -280,7 +283,7 @@ const TABLE: &[Endpoint] = &[
     only(
         Role::Write,
         route(
-            "/api/v1/otlp/v1/metrics",
+            otlp_http::PROMETHEUS_METRICS,
             &["POST"],
             "the same, where Prometheus has it",
             || post(otlp_http::metrics),
@@ -289,7 +292,7 @@ const TABLE: &[Endpoint] = &[
     only(
         Role::Write,
         route(
-            "/v1/logs",
+            otlp_http::LOGS,
             &["POST"],
             "OTLP logs: records with an event name are events",
             || post(otlp_http::logs),
@@ -510,7 +513,7 @@ const TABLE: &[Endpoint] = &[
         ),
     ),
     route(
-        "/api/v1/export/opentsdb",
+        opentsdb_export::PATH,
         GET_POST,
         "samples as OpenTSDB's text format or cells",
         || get(opentsdb_export::export).post(opentsdb_export::export),
@@ -707,6 +710,9 @@ pub(crate) fn grpc_router(app: Arc<App>) -> Router {
     observed(router, app)
 }
 
+/// No browser takes an answer for something else than it says to be.
+const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
+
 fn observed(router: Router<Arc<App>>, app: Arc<App>) -> Router {
     router
         .layer(from_fn_with_state(Arc::clone(&app), observe))
@@ -717,7 +723,7 @@ fn observed(router: Router<Arc<App>>, app: Arc<App>) -> Router {
 async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let route = route_of(&request);
     let timer = app.metrics.begin(route.map_or("other", |route| route.path));
-    let in_api = request.uri().path().starts_with("/api/");
+    let in_api = origins::applies_to(request.uri().path());
     let origin = in_api.then(|| origins::origin_of(&request)).flatten();
     let encoding = compress::wanted(&request);
     let from_ui = ui::is_from_ui(request.headers());
@@ -733,7 +739,9 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     if from_ui {
         response.headers_mut().remove(header::WWW_AUTHENTICATE);
     }
-    app.access.add_headers(response.headers_mut());
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
+    app.access.add_headers(headers);
     if let Some(origin) = origin {
         let config = app.config();
         let allowed = &config.server.cors_origin;
@@ -760,33 +768,88 @@ fn until_done(response: Response, kept: impl Send + 'static) -> Response {
 
 /// Who may send a request.
 fn role_of(route: &Route, request: &Request) -> Role {
+    let (method, uri) = (request.method(), request.uri());
     match route.path {
-        path if path.starts_with(opentsdb::PREFIX) => {
-            opentsdb::role_of(request.method(), request.uri())
-        }
+        path if path.starts_with(opentsdb::PREFIX) => opentsdb::role_of(method, uri),
+        opentsdb_export::PATH if opentsdb_export::assigns_uids(method, uri) => Role::Admin,
         // A browser is only sent on, to a page that asks for a credential in its own way.
         "/" if ui::wants_page(request.headers()) => Role::Open,
         _ => route.role,
     }
 }
 
-/// Checks access first: without it, unknown paths look like known ones.
-async fn check_access(app: &App, route: Option<&Route>, request: Request, next: Next) -> Response {
-    let certificate = request.extensions().get::<Arc<PeerCertificate>>();
-    let role = route.map(|route| role_of(route, &request));
-    let headers = request.headers();
-    let checked = app
-        .access
-        .check(headers, certificate.map(Arc::as_ref), role);
-    let refused = match checked.await.map_err(ApiError::from) {
+/// The effect of a request on what is stored.
+fn effect_of(route: Option<&Route>, request: &Request) -> Effect {
+    let (method, uri) = (request.method(), request.uri());
+    match route {
+        None => Effect::Read,
+        Some(route) if route.path.starts_with(opentsdb::PREFIX) => opentsdb::effect_of(method, uri),
+        Some(route) if route.path == opentsdb_export::PATH => {
+            if opentsdb_export::assigns_uids(method, uri) {
+                Effect::Change
+            } else {
+                Effect::Read
+            }
+        }
+        Some(route) => route.effect(method),
+    }
+}
+
+/// Refuses what the page of another site makes a browser send. Marks what may be from one and is
+/// not refused.
+fn check_site(app: &App, route: Option<&Route>, request: &mut Request) -> Result<(), ApiError> {
+    let config = app.config();
+    let is_opentsdb = route.is_some_and(|route| route.path.starts_with(opentsdb::PREFIX));
+    let tsd = app.opentsdb().ok().filter(|_| is_opentsdb);
+    let has_origin = request.headers().contains_key(header::ORIGIN);
+    let trust = Trust {
+        is_restricted: app.access.is_restricted(),
+        machine: &app.started.hostname,
+        hosts: &config.server.hosts,
+        // Most requests are of programs, which need not wait for settings to be looked up.
+        origins: has_origin.then(|| config.explicit_cors_origin()).flatten(),
+        domains: tsd.map(|tsd| tsd.cors_domains()).unwrap_or_default(),
+    };
+    let is_https = app.access.with_tls(|_| ()).is_some();
+    let effect = effect_of(route, request);
+    let (method, uri) = (request.method(), request.uri());
+    let site = Site::of(method, uri, request.headers(), is_https);
+    let is_foreign = site.is_foreign(&trust);
+    let refused = refusal_of(effect, &site, &trust);
+    if is_foreign {
+        request.extensions_mut().insert(ForeignPage);
+    }
+    refused.map_or(Ok(()), |refused| Err(refused.into()))
+}
+
+/// Checks the site and access first: without that, unknown paths look like known ones.
+async fn check_access(
+    app: &App,
+    route: Option<&Route>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let admitted = match check_site(app, route, &mut request) {
+        Ok(()) => {
+            let extensions = request.extensions();
+            let certificate = extensions.get::<Arc<PeerCertificate>>();
+            let client = extensions.get::<SocketAddr>().map(SocketAddr::ip);
+            let role = route.map(|route| role_of(route, &request));
+            let (headers, certificate) = (request.headers(), certificate.map(Arc::as_ref));
+            let checked = app.access.check(headers, certificate, client, role);
+            checked.await.map_err(ApiError::from)
+        }
+        Err(error) => Err(error),
+    };
+    let refused = match admitted {
         Ok(()) => match elsewhere(app, route, &request) {
             Some(answer) => answer,
             None => match admit(app, route, &request) {
                 Ok(slot) => return until_done(next.run(request).await, slot),
-                Err(error) => refusal(app, route, request.uri(), error),
+                Err(error) => refusal::refused(app, route, request.uri(), request.headers(), error),
             },
         },
-        Err(error) => refusal(app, route, request.uri(), error),
+        Err(error) => refusal::refused(app, route, request.uri(), request.headers(), error),
     };
     let (head, mut body) = request.into_parts();
     body::read_to_the_end(&mut body, &head.headers).await;
@@ -803,46 +866,10 @@ fn admit(
         && route.is_of_events()
         && route.role == Role::Admin
         && !app.access.is_restricted()
-        && !is_local(request)
     {
-        return Err(ApiError::forbidden(
-            "without access control this is answered to clients on the same machine alone; see --web.config.file",
-        ));
+        local::check(request).map_err(ApiError::forbidden)?;
     }
     app.limits.admit(route, request.body())
-}
-
-/// Whether the client is on this machine, and speaks for itself: a proxy or the page of a browser
-/// speaks for somebody elsewhere.
-fn is_local(request: &Request) -> bool {
-    const FOR_OTHERS: [&str; 5] = ["forwarded", "origin", "via", "x-forwarded-for", "x-real-ip"];
-    let headers = request.headers();
-    let peer = request.extensions().get::<SocketAddr>();
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
-    let host = host.or_else(|| request.uri().authority().map(Authority::as_str));
-    peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
-        && !FOR_OTHERS.iter().any(|name| headers.contains_key(*name))
-        && host.is_none_or(is_loopback_name)
-}
-
-/// Whether `host:port` names this machine: a name of somebody's domain may be made to lead here.
-fn is_loopback_name(host: &str) -> bool {
-    let Ok(host) = host.parse::<Authority>() else {
-        return false;
-    };
-    let host = host.host().trim_start_matches('[').trim_end_matches(']');
-    let address = host.parse::<IpAddr>();
-    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
-}
-
-/// An error in the form that the route's clients read.
-fn refusal(app: &App, route: Option<&Route>, uri: &Uri, error: ApiError) -> Response {
-    match route.filter(|route| route.is_of_events()) {
-        Some(_) => error.into_problem(uri.path(), app.clock().now_ms()),
-        None => error.into_response(),
-    }
 }
 
 /// The answer to a request that no handler is needed for: its path is not clean, or the route has
@@ -875,7 +902,7 @@ fn other_method(app: &App, route: &Route, request: &Request) -> Option<Response>
         Method::OPTIONS => StatusCode::OK.into_response(),
         _ => {
             let error = ApiError::method_not_allowed(method.as_str());
-            refusal(app, Some(route), request.uri(), error)
+            refusal::general(app, Some(route), request.uri(), error)
         }
     };
     // Names of methods are what a header may hold.
@@ -904,42 +931,11 @@ async fn answer(
     let answered = tokio::time::timeout(allowed, answering).await;
     answered.unwrap_or_else(|_| {
         let message = format!("the request took longer than {name} = {allowed:?}");
-        refusal(app, route, uri, ApiError::timeout(message))
+        refusal::general(app, route, uri, ApiError::timeout(message))
     })
 }
 
 fn route_of(request: &Request) -> Option<&'static Route> {
     let matched = request.extensions().get::<MatchedPath>()?;
     ROUTES.iter().find(|route| route.path == matched.as_str())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_clients_that_speak_for_themselves_are_local() {
-        let request = |peer: &str, headers: &[(&str, &str)]| {
-            let mut request = Request::new(Body::empty());
-            let peer: SocketAddr = peer.parse().unwrap();
-            request.extensions_mut().insert(peer);
-            for (name, value) in headers {
-                let name: header::HeaderName = name.parse().unwrap();
-                request.headers_mut().insert(name, value.parse().unwrap());
-            }
-            is_local(&request)
-        };
-        assert!(request("127.0.0.1:1", &[]));
-        assert!(request("127.0.0.1:1", &[("host", "localhost:9090")]));
-        assert!(request("[::ffff:127.0.0.1]:1", &[("host", "127.0.0.1")]));
-        assert!(request("[::1]:1", &[("host", "[::1]:9090")]));
-        assert!(!request("192.0.2.1:1", &[]));
-        assert!(!request("127.0.0.1:1", &[("host", "rebound.example")]));
-        assert!(!request(
-            "127.0.0.1:1",
-            &[("origin", "https://page.example")]
-        ));
-        assert!(!request("127.0.0.1:1", &[("x-forwarded-for", "192.0.2.1")]));
-        assert!(!request("127.0.0.1:1", &[("forwarded", "for=192.0.2.1")]));
-    }
 }

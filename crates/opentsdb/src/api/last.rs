@@ -54,24 +54,22 @@ pub(super) async fn handle(tsd: &Tsd, request: &Request) -> Result<Response, Err
         let tsuid = parse_tsuid(tsd, tsuid)?;
         points.extend(of_tsuid(tsd, &request.allowance, &tsuid, query.back_scan).await?);
     }
-    let tsuids = series::assigned_tsuids(tsd, points.keys()).await?;
     let mut out = String::new();
-    push_array(
-        &mut out,
-        tsuids.iter().zip(&points),
-        |out, (tsuid, (series, point))| {
-            let mut object = ObjectWriter::new(out);
-            if query.resolves_names {
-                object.text("metric", &series.metric);
-            }
-            object.plain("timestamp", point.timestamp_ms);
-            object.text("value", &point.value);
-            if query.resolves_names {
-                push_map(object.member("tags"), &series.tags);
-            }
+    push_array(&mut out, &points, |out, (series, point)| {
+        let mut object = ObjectWriter::new(out);
+        if query.resolves_names {
+            object.text("metric", &series.metric);
+        }
+        object.plain("timestamp", point.timestamp_ms);
+        object.text("value", &point.value);
+        if query.resolves_names {
+            push_map(object.member("tags"), &series.tags);
+        }
+        // Names that only others have written have no UID.
+        if let Some(tsuid) = series.durable_tsuid(&tsd.uids) {
             object.text("tsuid", &tsuid.to_hex(tsd.config.uid_widths));
-        },
-    );
+        }
+    });
     Ok(Response::json(out))
 }
 

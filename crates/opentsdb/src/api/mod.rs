@@ -47,6 +47,9 @@ pub fn handle<'a>(tsd: &'a Tsd, request: &'a Request) -> BoxFuture<'a, Response>
 
 async fn respond(tsd: &Tsd, request: &Request) -> Response {
     tsd.counters.http_requests.add(1);
+    if let Err(error) = request.check_switches(&tsd.config) {
+        return Response::error(&error);
+    }
     let sent = request.sent_bytes;
     if sent > WHOLE_BODY_BYTES || request.is_chunked() {
         let max = tsd.config.max_chunk;
@@ -292,7 +295,10 @@ mod tests {
 
     #[test]
     fn callbacks_are_names_of_functions() {
-        let tsd = tsd(Config::default());
+        let tsd = tsd(Config {
+            jsonp: true,
+            ..Config::default()
+        });
         let get = |callback: &str| {
             let target = format!("/api/aggregators?jsonp={callback}");
             let request = Request::new(Method::GET, &target, HeaderMap::new(), "".into());
@@ -312,6 +318,53 @@ mod tests {
             assert_eq!(status, StatusCode::BAD_REQUEST, "{callback}");
             assert!(body.starts_with(r#"{"error":{"code":400,"#), "{body}");
         }
+    }
+
+    #[test]
+    fn overrides_of_gets_and_callbacks_are_off_unless_set() {
+        let off = tsd(Config::default());
+        let on = tsd(Config {
+            get_overrides: true,
+            jsonp: true,
+            ..Config::default()
+        });
+        let ask = |tsd: &Tsd, method: Method, target: &str| {
+            let request = Request::new(method, target, HeaderMap::new(), "".into());
+            let Response { status, body, .. } = block_on(handle(tsd, &request));
+            (status.as_u16(), String::from_utf8(body).unwrap())
+        };
+        let delete = "/api/annotation/bulk?start_time=1&global&method_override=Delete";
+        for (method, target, setting) in [
+            (Method::GET, delete, "opentsdb.get_overrides"),
+            (Method::GET, "/api/version?jsonp=f", "opentsdb.jsonp"),
+            (Method::POST, "/api/version?jsonp=f", "opentsdb.jsonp"),
+            (Method::GET, "/api/foo?jsonp=f", "opentsdb.jsonp"),
+        ] {
+            let (status, body) = ask(&off, method.clone(), target);
+            assert!([403, 405].contains(&status), "{target}: {status} {body}");
+            assert!(body.contains(setting), "{target}: {body}");
+            assert!(body.starts_with(r#"{"error":{"code":40"#), "{body}");
+            let (status, body) = ask(&on, method, target);
+            assert!([200, 404].contains(&status), "{target}: {status} {body}");
+        }
+        // Neither names another verb, or a function.
+        for target in [
+            "/api/version?method_override=get",
+            "/api/version?jsonp=",
+            "/api/aggregators",
+        ] {
+            assert_eq!(ask(&off, Method::GET, target).0, 200, "{target}");
+        }
+        let unknown = "/api/tree?treeid=1&method_override=walk";
+        assert!(
+            ask(&off, Method::GET, unknown)
+                .1
+                .contains("Unknown or unsupported")
+        );
+        // HEAD is as safe as GET.
+        assert_eq!(ask(&off, Method::HEAD, delete).0, 405);
+        // A form on a page can send a POST, whose origin browsers name.
+        assert_eq!(ask(&off, Method::POST, delete).0, 200);
     }
 
     #[test]

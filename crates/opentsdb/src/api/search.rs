@@ -123,12 +123,15 @@ fn parse_body(request: &Request) -> Result<Lookup, Error> {
     })
 }
 
-/// The series in the order of their TSUIDs, those that have none yet last.
+/// A series and its TSUID; names that only others have written have none.
+type FoundSeries = (Option<Tsuid>, SeriesName);
+
+/// The series in the order of their TSUIDs, those that have none last.
 async fn find(
     tsd: &Tsd,
     allowance: &Allowance,
     lookup: &Lookup,
-) -> Result<Vec<(Tsuid, SeriesName)>, Error> {
+) -> Result<Vec<FoundSeries>, Error> {
     let specified = |part: &Option<String>| {
         let part = part
             .as_ref()
@@ -155,19 +158,14 @@ async fn find(
     if lookup.uses_meta && !tsd.config.tsuid_tracking {
         return with_meta(tsd, &filter, limit).await;
     }
-    let (mut known, mut unknown) = (Vec::new(), Vec::new());
-    for series in found {
-        match series.settled_tsuid(&tsd.uids) {
-            Some(tsuid) => known.push((tsuid, series)),
-            None => unknown.push(series),
-        }
-    }
-    known.sort_unstable();
-    known.truncate(limit);
-    unknown.truncate(limit - known.len());
-    let tsuids = series::assigned_tsuids(tsd, &unknown).await?;
-    known.extend(tsuids.into_iter().zip(unknown));
-    Ok(known)
+    let with_tsuid = |series: SeriesName| (series.durable_tsuid(&tsd.uids), series);
+    let mut found: Vec<FoundSeries> = found.into_iter().map(with_tsuid).collect();
+    found.sort_unstable_by(|(one, a), (other, b)| {
+        let order = one.is_none().cmp(&other.is_none());
+        order.then_with(|| one.cmp(other)).then_with(|| a.cmp(b))
+    });
+    found.truncate(limit);
+    Ok(found)
 }
 
 /// The series that have meta data of their own.
@@ -175,7 +173,7 @@ async fn with_meta(
     tsd: &Tsd,
     filter: &SeriesFilter,
     limit: usize,
-) -> Result<Vec<(Tsuid, SeriesName)>, Error> {
+) -> Result<Vec<FoundSeries>, Error> {
     let metric = filter.metric.as_deref();
     let metric = metric.and_then(|name| tsd.uids.read(crate::uid::UidKind::Metric).id(name));
     let keys = match metric {
@@ -194,14 +192,14 @@ async fn with_meta(
         if let Some(series) = series.filter(|series| filter.matches(series))
             && seen.insert(tsuid.clone())
         {
-            found.push((tsuid, series));
+            found.push((Some(tsuid), series));
         }
     }
     found.truncate(limit);
     Ok(found)
 }
 
-fn shown(tsd: &Tsd, lookup: &Lookup, found: &[(Tsuid, SeriesName)], elapsed_ms: i64) -> Response {
+fn shown(tsd: &Tsd, lookup: &Lookup, found: &[FoundSeries], elapsed_ms: i64) -> Response {
     let mut out = String::new();
     let mut answer = ObjectWriter::new(&mut out);
     answer.text("type", "LOOKUP");
@@ -223,7 +221,9 @@ fn shown(tsd: &Tsd, lookup: &Lookup, found: &[(Tsuid, SeriesName)], elapsed_ms: 
     answer.plain("time", format_args!("{elapsed_ms}.0"));
     push_array(answer.member("results"), found, |out, (tsuid, series)| {
         let mut result = ObjectWriter::new(out);
-        result.text("tsuid", &tsuid.to_hex(tsd.config.uid_widths));
+        if let Some(tsuid) = tsuid {
+            result.text("tsuid", &tsuid.to_hex(tsd.config.uid_widths));
+        }
         result.text("metric", &series.metric);
         let mut tags: Vec<_> = series.tags.iter().collect();
         hash_map_order(&mut tags, |(key, _)| key);

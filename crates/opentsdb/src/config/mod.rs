@@ -90,6 +90,10 @@ pub struct Config {
     pub exclude_aggregates: Option<bool>,
     /// `tsd.core.histograms.config`: class name of a codec to its id
     pub histogram_codecs: Option<BTreeMap<String, u8>>,
+    /// The server's `opentsdb.get_overrides`: a GET may name another verb in `method_override`.
+    pub get_overrides: bool,
+    /// The server's `opentsdb.jsonp`: answers may be wrapped into calls of a function.
+    pub jsonp: bool,
     /// `tsd.rpc.telnet.return_errors`
     pub telnet_return_errors: bool,
     /// `tsd.no_diediedie`
@@ -163,6 +167,8 @@ impl Default for Config {
             rollups_block_derived: true,
             exclude_aggregates: None,
             histogram_codecs: None,
+            get_overrides: false,
+            jsonp: false,
             telnet_return_errors: true,
             no_diediedie: false,
             host: "localhost".into(),

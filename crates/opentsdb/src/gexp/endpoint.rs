@@ -63,7 +63,7 @@ pub(crate) async fn gexp(tsd: &Tsd, request: &Request) -> Result<Response, Error
         }
         if let Some(writer) = &mut writer {
             for series in &results {
-                writer.push(series, &planned, index).await?;
+                writer.push(series, &planned, index)?;
             }
         }
     }

@@ -53,7 +53,7 @@ impl<'a> AnswerWriter<'a> {
         }
     }
 
-    pub(crate) async fn push(
+    pub(crate) fn push(
         &mut self,
         series: &ResultSeries,
         planned: &PlannedSubQuery,
@@ -80,7 +80,7 @@ impl<'a> AnswerWriter<'a> {
         }
         if self.request.show_tsuids {
             let widths = self.tsd.config.uid_widths;
-            let tsuids = tsuids(self.tsd, &series.members).await?;
+            let tsuids = tsuids(self.tsd, &series.members);
             let texts: Vec<String> = tsuids.iter().map(|t| t.to_hex(widths)).collect();
             out.push_str(",\"tsuids\":[");
             push_texts(out, &texts);

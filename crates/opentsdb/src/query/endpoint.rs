@@ -109,7 +109,7 @@ async fn answer(
     for (index, sub_query) in planned.sub_queries.iter().enumerate() {
         let results = run(tsd, sub_query, planned.window, options).await?;
         for series in &results {
-            writer.push(series, sub_query, index).await?;
+            writer.push(series, sub_query, index)?;
         }
     }
     Ok(writer.finish(tsd.clock.elapsed_ms() - started_ms))

@@ -72,8 +72,15 @@ impl SeriesName {
         std::mem::size_of::<Self>() + self.metric.len() + tags
     }
 
-    /// The TSUID, if all names have ids that are durable.
-    pub(crate) fn settled_tsuid(&self, uids: &Uids) -> Option<Tsuid> {
+    /// Returns the TSUID if all names have ids that no crash can take from them: what a request
+    /// that reads may show.
+    pub(crate) fn durable_tsuid(&self, uids: &Uids) -> Option<Tsuid> {
+        let tsuid = self.tsuid(uids)?;
+        uids.are_durable(&tsuid).then_some(tsuid)
+    }
+
+    /// Returns the TSUID if nothing has to be stored with what uses it.
+    fn settled_tsuid(&self, uids: &Uids) -> Option<Tsuid> {
         let tsuid = self.tsuid(uids)?;
         let mut unsettled = Vec::new();
         uids.push_unsettled_of(&tsuid, &mut unsettled);
@@ -116,7 +123,8 @@ impl SeriesName {
     }
 }
 
-/// The TSUIDs of series. Names that have no id, because Prometheus clients wrote them, get one.
+/// The TSUIDs of series. Names that have no id, because Prometheus clients wrote them, get one:
+/// this writes, so that no request that reads may come here.
 pub(crate) async fn assigned_tsuids<'a>(
     tsd: &Tsd,
     series: impl IntoIterator<Item = &'a SeriesName> + Clone,

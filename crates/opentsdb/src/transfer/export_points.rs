@@ -48,6 +48,8 @@ pub struct PointExport {
     /// First and last millisecond.
     range_ms: (i64, i64),
     hints: SelectHints,
+    /// Set if names without a UID get one, which writes.
+    assigns_uids: bool,
     /// Selectors that were opened; the last of them is being read.
     opened: usize,
     stream: Option<Box<dyn SeriesStream>>,
@@ -80,9 +82,19 @@ impl PointExport {
                 forms: true,
                 ..hints
             },
+            assigns_uids: false,
             opened: 0,
             stream: None,
             report: Report::default(),
+        }
+    }
+
+    /// Gives UIDs to names that have none, where cells need them. Otherwise their series are left
+    /// out and reported.
+    pub fn assigning_uids(self) -> Self {
+        Self {
+            assigns_uids: true,
+            ..self
         }
     }
 
@@ -128,13 +140,22 @@ impl PointExport {
             ExportFormat::Text => series.iter().for_each(|s| self.write_lines(s, &mut out)),
             ExportFormat::Cells => {
                 let names: Vec<&SeriesName> = series.iter().map(|series| &series.name).collect();
-                let tsuids = assigned_tsuids(&self.tsd, names.iter().copied()).await?;
+                let tsuids = tsuids(&self.tsd, &names, self.assigns_uids).await?;
                 for (series, tsuid) in series.iter().zip(tsuids) {
-                    self.write_cells(series, &tsuid, &mut out);
+                    match tsuid {
+                        Some(tsuid) => self.write_cells(series, &tsuid, &mut out),
+                        None => self.skip_unnamed(series),
+                    }
                 }
             }
         }
         Ok(Some(out))
+    }
+
+    fn skip_unnamed(&mut self, series: &NamedSeries) {
+        let reason = "names without UIDs: POST with assign_uids=true gives them some";
+        let count = series.samples.sample_count() as u64;
+        self.skip(reason, count, series.samples.labels.to_string());
     }
 
     /// The series, if it is one that the original can have.
@@ -374,6 +395,20 @@ impl PointExport {
         cell.write(out);
         self.report.lines += 1;
     }
+}
+
+/// The TSUID of each series; names that have no UID get one if `assigns_uids` is set.
+async fn tsuids(
+    tsd: &Tsd,
+    names: &[&SeriesName],
+    assigns_uids: bool,
+) -> Result<Vec<Option<Tsuid>>, Error> {
+    if assigns_uids {
+        let tsuids = assigned_tsuids(tsd, names.iter().copied()).await?;
+        return Ok(tsuids.into_iter().map(Some).collect());
+    }
+    let known = names.iter().map(|name| name.durable_tsuid(&tsd.uids));
+    Ok(known.collect())
 }
 
 /// Numbers in time order as they were written, without the marks that Prometheus puts at the end

@@ -188,6 +188,16 @@ impl Uids {
         }
     }
 
+    /// Returns `true` if all names of a series have durable ids.
+    pub(crate) fn are_durable(&self, tsuid: &Tsuid) -> bool {
+        let is_durable = |kind, uid: &Uid| self.read(kind).has_durable_name(*uid);
+        let mut tags = tsuid.tags.iter();
+        is_durable(UidKind::Metric, &tsuid.metric)
+            && tags.all(|(key, value)| {
+                is_durable(UidKind::Tagk, key) && is_durable(UidKind::Tagv, value)
+            })
+    }
+
     /// What has to be deleted after these changes were stored: metrics that they adopt and that
     /// were written in the meantime.
     pub(crate) fn outdated_adoptions(&self, changes: &[CatalogChange]) -> Vec<CatalogChange> {

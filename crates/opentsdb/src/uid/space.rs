@@ -149,6 +149,11 @@ impl UidSpace {
         !self.adopted.contains(&uid) && self.unsettled.is_settled(uid)
     }
 
+    /// Returns `true` if no crash can take the name from an id, so that others may be told of it.
+    pub(crate) fn has_durable_name(&self, uid: Uid) -> bool {
+        self.unsettled.has_durable_name(uid)
+    }
+
     /// What has to be stored with anything that uses an id.
     pub(crate) fn push_unsettled(&self, uid: Uid, changes: &mut Vec<CatalogChange>) {
         let records = self.unsettled.of(uid);

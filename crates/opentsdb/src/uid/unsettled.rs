@@ -51,6 +51,12 @@ impl Unsettled {
         self.of(uid).next().is_none()
     }
 
+    /// Returns `true` if the name of an id is known to be durable. Other records of it may not be.
+    pub(super) fn has_durable_name(&self, uid: Uid) -> bool {
+        let is_name = |record: &UidRecord| matches!(record, UidRecord::Name(_));
+        !self.of(uid).any(is_name)
+    }
+
     /// A record is durable as it is now.
     pub(super) fn settle(&mut self, record: &UidRecord) {
         self.records.remove(record);

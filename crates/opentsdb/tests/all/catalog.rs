@@ -92,13 +92,13 @@ fn what_was_written_before_a_renaming_is_found_under_the_new_names() {
 }
 
 #[test]
-fn series_of_prometheus_get_uids_when_they_are_shown() {
+fn series_of_prometheus_are_shown_without_uids() {
     let stores = MemoryStore::stores();
     let tsd = open(&stores);
     put_point(&tsd, "m", json!({"job": "x"}), NOW_MS / 1000, 1);
     let append = stores.points.append(Duration::ZERO, |sink| {
         let mut labels = Vec::new();
-        for (name, value) in [("__name__", "up"), ("job", "node"), ("instance", "h:9100")] {
+        for (name, value) in [("__name__", "up"), ("job", "node"), ("instance", "h-9100")] {
             push_raw_label(&mut labels, name, value);
         }
         sink.series(RawLabels(&labels));
@@ -110,17 +110,45 @@ fn series_of_prometheus_get_uids_when_they_are_shown() {
         Ok::<(), ()>(())
     });
     let _ = block_on(append).unwrap();
+    let records = || block_on(stores.catalog.range(vec![0]..vec![0xFF], 10_000)).unwrap();
+    let before = records();
     let suggested = get(&tsd, "/api/suggest?type=metrics");
     assert_eq!(suggested, json!(["m", "up"]));
-    let last = get(&tsd, "/api/query/last?timeseries=up%7Bjob=node%7D&resolve");
-    let tags = json!({"job": "node", "instance": "h:9100"});
-    assert_eq!(last[0]["value"], "1.5");
-    assert_eq!(last[0]["tags"], tags);
-    let tsd = open(&stores);
-    let found = get(&tsd, "/api/search/lookup?m=%2A");
-    assert_eq!(found["totalResults"], 2);
-    assert_eq!(found["results"][1]["tags"], tags);
-    assert_eq!(found["results"][1]["tsuid"], last[0]["tsuid"]);
+    let tags = json!({"job": "node", "instance": "h-9100"});
+    let (start, end) = (NOW_MS / 1000 - 60, NOW_MS / 1000 + 60);
+    let looked_at = || {
+        let last = get(&tsd, "/api/query/last?timeseries=up%7Bjob=node%7D&resolve");
+        assert_eq!(
+            (&last[0]["value"], &last[0]["tags"]),
+            (&json!("1.5"), &tags)
+        );
+        // Those that have a UID come first.
+        let found = get(&tsd, "/api/search/lookup?m=%2A");
+        assert_eq!(found["results"][0]["tsuid"], "000001000001000001");
+        let found = get(&tsd, "/api/search/lookup?m=up");
+        assert_eq!(found["totalResults"], 1);
+        assert_eq!(found["results"][0]["tags"], tags);
+        let query = format!("/api/query?start={start}&end={end}&m=sum:up&show_tsuids");
+        let shown = get(&tsd, &query);
+        (
+            last[0]["tsuid"].clone(),
+            found["results"][0]["tsuid"].clone(),
+            shown[0]["tsuids"].clone(),
+        )
+    };
+    assert_eq!(looked_at(), (Value::Null, Value::Null, json!([])));
+    // Looking at series stores nothing, and assigns nothing in memory either.
+    assert_eq!(records(), before);
+    put_point(&tsd, "other", json!({"job": "x"}), NOW_MS / 1000, 1);
+    let meta = get(&tsd, "/api/uid/uidmeta?uid=000002&type=metric");
+    assert_eq!(meta["name"], "other");
+    // Who may write can give UIDs to names.
+    let names = json!({"metric": ["up"], "tagk": ["instance"], "tagv": ["node", "h-9100"]});
+    post(&tsd, "/api/uid/assign", names);
+    let (last, found, shown) = looked_at();
+    assert_eq!((&last, &shown), (&found, &json!([found])));
+    let tsuid = last.as_str().expect("the names have UIDs");
+    assert!(tsuid.starts_with("000003"), "{tsuid}");
 }
 
 fn grown_tree(tsd: &Tsd) {

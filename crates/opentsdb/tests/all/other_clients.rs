@@ -76,7 +76,7 @@ fn renamed_names_and_rollups_are_not_suggested() {
     assert_eq!(suggest(&daemon, "type=tagk"), json!(["host"]));
 }
 
-/// Looking at a series gives its metric a UID, and changes nothing else.
+/// Looking at a series changes nothing, not even how its numbers are shown.
 #[test]
 fn numbers_stay_floats_when_they_are_looked_at() {
     let daemon = Daemon::new(Config::default());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::executor::block_on;
 use http::{HeaderMap, Method};
-use icecore_model::{ManualClock, Matcher, SelectHints};
+use icecore_model::{Labels, METRIC_NAME, ManualClock, Matcher, SelectHints};
 use icecore_opentsdb::api::{Request, handle};
 use icecore_opentsdb::hbase::Salt;
 use icecore_opentsdb::testing::MemoryStore;
@@ -16,6 +16,8 @@ use icecore_opentsdb::transfer::{
 use icecore_opentsdb::{Config, Error, Tsd};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use crate::query_examples::append;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -83,18 +85,22 @@ fn import_salted(tsd: &Tsd, text: &str, salt: Salt, skip: bool) -> Result<Report
     store(tsd, Import::of_cells(&text, layout(salt), options(skip))?)
 }
 
-/// All that a server has, and what is said about it.
-fn export(tsd: &Arc<Tsd>, format: ExportFormat, salt: Salt) -> (String, Report) {
+fn point_export(tsd: &Arc<Tsd>, format: ExportFormat, salt: Salt) -> PointExport {
     let everything = vec![vec![Matcher::equal("no_such_label", "")]];
-    let mut text = Vec::new();
-    let mut points = PointExport::new(
+    PointExport::new(
         Arc::clone(tsd),
         format,
         layout(salt),
         everything,
         (0, i64::MAX),
         SelectHints::default(),
-    );
+    )
+}
+
+/// All that a server has, and what is said about it.
+fn export(tsd: &Arc<Tsd>, format: ExportFormat, salt: Salt) -> (String, Report) {
+    let mut text = Vec::new();
+    let mut points = point_export(tsd, format, salt);
     while let Some(chunk) = block_on(points.next_chunk()).unwrap() {
         text.extend(chunk);
     }
@@ -504,6 +510,43 @@ fn series_that_the_original_cannot_have_are_left_out() {
     let (text, report) = export(&tsd, ExportFormat::Text, Salt::default());
     assert_eq!(text, format!("m {START} 1 host=a\nm {START} 1 host=b\n"));
     assert_eq!(report.samples, 2);
+}
+
+#[test]
+fn names_of_other_clients_get_uids_on_request_alone() {
+    let stores = MemoryStore::stores();
+    let open = || {
+        let clock = Arc::new(ManualClock::at(NOW_MS));
+        let tsd = Tsd::open(Config::default(), stores.clone(), clock);
+        Arc::new(block_on(tsd).unwrap())
+    };
+    let labels = Labels::from_pairs([(METRIC_NAME, "up"), ("instance", "a")]);
+    append(&stores, &labels, &[(0, 1.0), (10, 2.0)]);
+    let records = || block_on(stores.catalog.range(vec![0]..vec![0xFF], 1000)).unwrap();
+    let tsd = open();
+    let (text, report) = export(&tsd, ExportFormat::Cells, Salt::default());
+    assert!(!text.contains("\"tsdb\""), "{text}");
+    let [skipped] = &report.skipped[..] else {
+        panic!("{report:?}");
+    };
+    assert_eq!(skipped.count, 2);
+    assert!(skipped.reason.contains("assign_uids"), "{skipped:?}");
+    assert_eq!(records(), []);
+    let mut assigning = point_export(&tsd, ExportFormat::Cells, Salt::default()).assigning_uids();
+    while block_on(assigning.next_chunk()).unwrap().is_some() {}
+    assert_eq!(assigning.report().skipped, []);
+    assert_ne!(records(), []);
+    // That they have UIDs does not change their numbers, now and after a start.
+    let query = format!(
+        "/api/query?start={START}&end={}&m=sum:up&show_tsuids",
+        START + 60
+    );
+    for tsd in [&tsd, &open()] {
+        let found = get(tsd, &query);
+        assert_eq!(found[0]["tsuids"], json!(["000001000001000001"]), "{found}");
+        let dps = found[0]["dps"].to_string();
+        assert_eq!(dps, format!(r#"{{"{START}":1.0,"{}":2.0}}"#, START + 10));
+    }
 }
 
 proptest! {

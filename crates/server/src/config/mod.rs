@@ -110,6 +110,13 @@ impl Config {
         self.is_explicit("otlp.grpc_listen")
     }
 
+    /// Returns `server.cors_origin` if it was configured. Its default lets pages read; to change
+    /// something they need to be allowed by name.
+    pub(crate) fn explicit_cors_origin(&self) -> Option<&OriginPattern> {
+        let is_explicit = self.is_explicit("server.cors_origin");
+        is_explicit.then_some(&self.server.cors_origin)
+    }
+
     fn is_explicit(&self, key: &str) -> bool {
         self.source(key)
             .is_some_and(|source| *source != Source::Default)
@@ -205,6 +212,11 @@ fn contradictions(config: &Config) -> Vec<Problem> {
         "server.write_body_bytes_max",
         "must not be above server.write_decompressed_bytes_max",
     );
+    require(
+        server.hosts.iter().all(|host| is_host_name(host)),
+        "server.hosts",
+        "must be names without scheme, port and path, such as metrics.example",
+    );
     let otlp = &config.otlp;
     require(
         !otlp.promote_all_resource_attributes || otlp.promote_resource_attributes.is_empty(),
@@ -218,4 +230,10 @@ fn contradictions(config: &Config) -> Vec<Problem> {
         "must not be above events.memory_limit, or events are refused before they get into files",
     );
     problems
+}
+
+/// Returns `true` if text is the name of a host, and nothing else.
+fn is_host_name(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !text.is_empty() && text.chars().all(is_part)
 }

@@ -37,6 +37,8 @@ pub(crate) fn tsd_config(
             problems.push(Problem::new("opentsdb.settings", reason));
         }
     }
+    config.get_overrides = options.get_overrides;
+    config.jsonp = options.jsonp;
     if problems.is_empty() {
         Ok(config)
     } else {

@@ -29,6 +29,10 @@ pub struct ServerOptions {
     pub request_timeout: Duration,
     pub shutdown_grace: Duration,
     pub cors_origin: OriginPattern,
+    /// Further names of this server.
+    pub hosts: Vec<String>,
+    /// Percent of the connections of a port that one client address may have.
+    pub client_share: usize,
     pub remote_read_bytes_max: usize,
     pub remote_read_frame_bytes: usize,
 }
@@ -79,6 +83,10 @@ pub struct OpenTsdbOptions {
     pub config: String,
     /// `KEY=VALUE`, with keys of that file.
     pub settings: Vec<String>,
+    /// Lets a GET name another verb. Off, because any page can make a browser send one.
+    pub get_overrides: bool,
+    /// Lets answers be code. Off, because the pages of any origin could run it.
+    pub jsonp: bool,
 }
 
 /// Logging to standard error.
@@ -139,6 +147,11 @@ impl Default for ServerOptions {
             shutdown_grace: Duration::from_secs(10),
             // As in Prometheus: dashboards on other hosts read the API from the browser.
             cors_origin: OriginPattern { pattern: None },
+            // Names that no page on the internet can have need not be listed.
+            hosts: Vec::new(),
+            // A thousand of 4096: more than any agent has, and three such clients leave room for
+            // others.
+            client_share: 25,
             // About 14 million samples, and twenty of these at once fit into a large host. Larger
             // results need the streamed form, which holds little in memory.
             remote_read_bytes_max: 256 * MIB,
@@ -152,7 +165,7 @@ impl OriginPattern {
     /// Matches everything, and is shown instead of the origin.
     const ANY: &'static str = ".*";
 
-    pub(super) fn parse(text: &str) -> Result<Self, MatcherError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, MatcherError> {
         let pattern = match text {
             Self::ANY => None,
             _ => Some(Matcher::new(MatchOp::Regex, "origin", text)?),

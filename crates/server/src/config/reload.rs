@@ -12,10 +12,11 @@ use super::{Config, ConfigError, SETTINGS, Setting};
 
 /// Settings that a reload applies. The others are built into what a process sets up when it starts:
 /// its sockets, its threads, the database.
-const LIVE: [&str; 27] = [
+const LIVE: [&str; 28] = [
     "server.request_timeout",
     "server.shutdown_grace",
     "server.cors_origin",
+    "server.hosts",
     "server.remote_read_bytes_max",
     "server.remote_read_frame_bytes",
     "log.level",

@@ -431,6 +431,18 @@ fn contradictions_are_named_where_they_were_given() {
             "--head.flush-bytes: must not be above head.bytes_max, or writes are refused before anything is flushed"
         ]
     );
+    for wrong in [
+        "http://metrics.example",
+        "metrics.example:9090",
+        "*.example",
+        "a/b",
+    ] {
+        let found = problems(Config::load(&flags(&[("server.hosts", wrong)])));
+        assert!(
+            found[0].contains("--server.hosts: must be names"),
+            "{found:?}"
+        );
+    }
     let found = problems(load_file("icecore: {server: {write_body_bytes_max: 1GiB}}"));
     assert!(found[0].contains("at line 1 column 42"), "{found:?}");
 }

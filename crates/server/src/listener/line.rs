@@ -123,7 +123,9 @@ mod tests {
     use icecore_access::Access;
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::super::{ConnectionHandler, HEAD_WAIT_MAX, Listener, Protocols};
+    use super::super::{
+        ConnectionHandler, FIRST_BYTE_WAIT_MAX, HEAD_WAIT_MAX, Listener, Protocols,
+    };
     use super::*;
 
     struct Echo {
@@ -158,7 +160,7 @@ mod tests {
         let router = Router::new().route("/", axum::routing::get(|| async { "http" }));
         let access = Access::open(None).unwrap();
         let handler = ConnectionHandler::new(router, Protocols::Http1And2, access);
-        Listener::open(socket, handler.with_line_protocol(Arc::new(ECHO))).unwrap()
+        Listener::open(socket, handler.with_line_protocol(Arc::new(ECHO)), 100).unwrap()
     }
 
     /// Everything that is answered to what is sent at once, until the server closes.
@@ -225,15 +227,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silent_clients_are_closed_if_the_protocol_says_so() {
-        for sent in [&b""[..], b"hello\n", b"hello"] {
+        for sent in [&b"hello\n"[..], b"hello"] {
             assert_eq!(kept(ECHO, sent).await.as_secs(), 7);
             let patient = Echo { idle_max: None };
             assert!(kept(patient, sent).await >= WEEK);
         }
-        // What begins as HTTP does is closed as HTTP is.
+        // What begins as HTTP does, or as HTTP may, is closed as HTTP is.
+        for sent in [&b"GET / HT"[..], b"GE"] {
+            let patient = Echo { idle_max: None };
+            let time = kept(patient, sent).await;
+            assert_eq!(time.as_secs(), HEAD_WAIT_MAX.as_secs());
+        }
+        // A client that has said nothing yet speaks no protocol that could be patient.
+        assert_eq!(kept(ECHO, b"").await.as_secs(), 7);
         let patient = Echo { idle_max: None };
-        let time = kept(patient, b"GET / HT").await;
-        assert_eq!(time.as_secs(), HEAD_WAIT_MAX.as_secs());
+        assert_eq!(kept(patient, b"").await, FIRST_BYTE_WAIT_MAX);
     }
 
     #[tokio::test(start_paused = true)]

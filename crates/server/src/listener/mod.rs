@@ -8,12 +8,13 @@
 //!
 //! Holds always:
 //! - A client that sends or reads nothing for long enough loses its connection: in a handshake,
-//!   between requests, in the middle of one, and with HTTP/2 also when it only leaves one answer
-//!   lying. How long a client of a line protocol may be silent is for that to say, and it is that
-//!   long until it is clear what a client speaks.
+//!   before its first byte, between requests, in the middle of one, and with HTTP/2 also when it
+//!   only leaves one answer lying. A line protocol says how long its clients may be silent, once it
+//!   is clear that they speak it.
 //! - There are at most [`CONNECTIONS_MAX`] connections, fewer where file descriptors are scarce;
 //!   further ones wait in the kernel. Each has one request under way, with HTTP/2 at most
 //!   [`STREAMS_MAX`](super::http2::STREAMS_MAX).
+//! - One client address has at most its share of them ([`Shares`]); further ones are closed.
 //! - Every connection's task is owned by its [`Listener`] and ended when that shuts down, with all
 //!   requests.
 //!
@@ -22,6 +23,7 @@
 mod http2;
 mod line;
 mod preface;
+mod shares;
 mod stall;
 
 use std::error::Error;
@@ -47,6 +49,7 @@ use tokio_rustls::TlsAcceptor;
 
 pub use self::line::{LineConnection, LineProtocol};
 use self::preface::{Protocol, Rewind};
+use self::shares::{Share, Shares};
 use self::stall::StallGuard;
 use icecore_access::{Access, PeerCertificate};
 
@@ -61,6 +64,10 @@ const DESCRIPTORS_SHARE: usize = 2;
 /// connection is kept: longer than the 90 s after which Go's client, and with it Prometheus, closes
 /// it from its side, because a connection closed by the server can cost a request in flight.
 pub(super) const HEAD_WAIT_MAX: Duration = Duration::from_secs(100);
+
+/// Longest wait for the first byte of a client. Clients that connect ahead of what they have to
+/// send connect again; silent ones would keep the places of others.
+const FIRST_BYTE_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// How long a TLS handshake may take: two round trips and some arithmetic.
 const HANDSHAKE_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -90,10 +97,20 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn open(socket: TcpListener, handler: ConnectionHandler) -> io::Result<Self> {
+    /// `client_share`: percent of the connections that one client address may have.
+    pub(crate) fn open(
+        socket: TcpListener,
+        handler: ConnectionHandler,
+        client_share: usize,
+    ) -> io::Result<Self> {
         let address = socket.local_addr()?;
         let (stop, stopped) = watch::channel(());
-        let accepting = tokio::spawn(accept(socket, Arc::new(handler), stopped));
+        let connections_max = connections_max(crate::metrics::open_files_max());
+        let places = Places {
+            connections_max,
+            shares: Shares::new(connections_max, client_share),
+        };
+        let accepting = tokio::spawn(accept(socket, Arc::new(handler), places, stopped));
         Ok(Self {
             address,
             stop,
@@ -129,12 +146,19 @@ pub struct ConnectionHandler {
     path_prefix: &'static str,
 }
 
+/// Connections that a port may have, and that one client may have of them.
+struct Places {
+    connections_max: usize,
+    shares: Shares,
+}
+
 async fn accept(
     socket: TcpListener,
     handler: Arc<ConnectionHandler>,
+    places: Places,
     mut stop: watch::Receiver<()>,
 ) -> JoinSet<()> {
-    let connections_max = connections_max(crate::metrics::open_files_max());
+    let connections_max = places.connections_max;
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -143,7 +167,11 @@ async fn accept(
             Some(_) = connections.join_next() => {}
             accepted = socket.accept(), if connections.len() < connections_max => match accepted {
                 Ok((stream, peer)) => {
-                    connections.spawn(serve(stream, peer, Arc::clone(&handler), stop.clone()));
+                    // Without a share the connection is closed here.
+                    if let Some(share) = places.shares.take(peer.ip()) {
+                        let handler = Arc::clone(&handler);
+                        connections.spawn(serve(stream, peer, handler, stop.clone(), share));
+                    }
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connection");
@@ -165,6 +193,7 @@ async fn serve(
     peer: SocketAddr,
     handler: Arc<ConnectionHandler>,
     stop: watch::Receiver<()>,
+    _share: Share,
 ) {
     // Small answers must not wait for more to send. Failing to ask for it is no reason to stop.
     let _ = stream.set_nodelay(true);
@@ -278,7 +307,23 @@ impl ConnectionHandler {
             path_prefix: self.path_prefix,
             ..RequestService::new(self.router.clone())
         };
-        let has_line_protocol = self.line_protocol.is_some();
+        let line_protocol = self.line_protocol.as_ref();
+        let has_line_protocol = line_protocol.is_some();
+        let idle_max = line_protocol.map_or(Some(HEAD_WAIT_MAX), |protocol| protocol.idle_max());
+        let at_most = |limit: Duration| Some(idle_max.map_or(limit, |idle| idle.min(limit)));
+        let first = preface::first_bytes(&mut stream);
+        let first = tokio::select! {
+            first = line::within(at_most(FIRST_BYTE_WAIT_MAX), first) => first,
+            () = close.received() => return Ok(()),
+        };
+        let first = match first {
+            Some(first) => first?,
+            None => return Ok(()),
+        };
+        if first.is_empty() {
+            return Ok(());
+        }
+        let mut stream = Rewind::new(first, stream);
         let is_http1_only = self.access.is_http1_only();
         match self.protocols {
             Protocols::Http2 => return http2::serve(stream, service, close).await,
@@ -287,11 +332,9 @@ impl ConnectionHandler {
             }
             Protocols::Http1And2 => {}
         }
-        let line_protocol = self.line_protocol.as_ref();
-        let idle_max = line_protocol.map_or(Some(HEAD_WAIT_MAX), |protocol| protocol.idle_max());
         let preface = preface::read(&mut stream, has_line_protocol);
         let preface = tokio::select! {
-            preface = line::within(idle_max, preface) => preface,
+            preface = line::within(at_most(HEAD_WAIT_MAX), preface) => preface,
             () = close.received() => return Ok(()),
         };
         let Some(preface) = preface else {
@@ -348,7 +391,7 @@ impl RequestService {
 }
 
 /// An address with something before its path, which alone is the root. One that has no path stays
-/// as it is.
+/// as it is; the host stays in any case.
 fn prefixed(uri: &Uri, prefix: &str) -> Uri {
     let Some(target) = uri.path_and_query() else {
         return uri.clone();
@@ -360,7 +403,9 @@ fn prefixed(uri: &Uri, prefix: &str) -> Uri {
         // `*` is what OPTIONS may ask for instead of a path.
         None => format!("{prefix}/{target}"),
     };
-    target.parse().unwrap_or_else(|_| uri.clone())
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = target.parse().ok();
+    Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
 async fn serve_http1<S>(
@@ -405,6 +450,21 @@ mod tests {
         assert_eq!(connections_max(Some(1024)), 512);
         assert_eq!(connections_max(Some(1 << 20)), CONNECTIONS_MAX);
         assert_eq!(connections_max(Some(0)), 1);
+    }
+
+    #[test]
+    fn prefixes_stand_before_paths_and_keep_the_host() {
+        for (uri, expected) in [
+            ("/", "/opentsdb"),
+            ("/?a=b", "/opentsdb?a=b"),
+            ("/api/put?details", "/opentsdb/api/put?details"),
+            ("http://host:4242/api", "http://host:4242/opentsdb/api"),
+            ("http://host", "http://host/opentsdb"),
+            ("*", "/opentsdb/*"),
+        ] {
+            let uri: Uri = uri.parse().unwrap();
+            assert_eq!(prefixed(&uri, "/opentsdb").to_string(), expected);
+        }
     }
 
     const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);

@@ -13,6 +13,14 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Longer than any method of HTTP.
 const METHOD_BYTES_MAX: usize = 32;
 
+/// Waits for the first bytes of a client, no more than [`read`] needs; empty if it closes before.
+pub(super) async fn first_bytes(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
+    let mut read = Vec::with_capacity(METHOD_BYTES_MAX);
+    let most = u64::try_from(METHOD_BYTES_MAX).unwrap_or(u64::MAX);
+    stream.take(most).read_buf(&mut read).await?;
+    Ok(read.into())
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Http1,

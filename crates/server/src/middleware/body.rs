@@ -21,6 +21,14 @@ const BODY_PAUSE_MAX: Duration = Duration::from_secs(15);
 const SLOWEST_STRETCH: Duration = Duration::from_secs(20);
 const SLOWEST_BYTES: usize = 10 << 10;
 
+/// In each such stretch, so much of an import must arrive if another one wanted its place: 64 KiB
+/// per second, which a slow uplink does. Otherwise it may take as long as it likes.
+const SLOWEST_BYTES_WANTED: usize = (64 << 10) * 20;
+
+/// For so long an import counts as wanting a place that it did not find: longer than a stretch with
+/// a pause at its end.
+const WANTED_FOR: Duration = Duration::from_secs(40);
+
 /// What is reserved ahead for a body that says it is long; the rest grows as it arrives, so that a
 /// claim alone takes no memory.
 const CAPACITY_AHEAD_MAX: usize = 1 << 20;
@@ -47,14 +55,15 @@ pub(crate) async fn collect(
         return Err(too_large());
     }
     let mut pace = Pace::default();
-    let Some(first) = pace.next_piece(body).await? else {
+    let slowest = || SLOWEST_BYTES;
+    let Some(first) = pace.next_piece(body, slowest).await? else {
         return Ok(Bytes::new());
     };
     if first.len() > bytes_max {
         return Err(too_large());
     }
     arrived(first.len())?;
-    let Some(second) = pace.next_piece(body).await? else {
+    let Some(second) = pace.next_piece(body, slowest).await? else {
         // The usual case of small requests: one piece, no copy.
         return Ok(first);
     };
@@ -67,26 +76,47 @@ pub(crate) async fn collect(
         }
         arrived(piece.len())?;
         whole.extend_from_slice(&piece);
-        next = pace.next_piece(body).await?;
+        next = pace.next_piece(body, slowest).await?;
     }
     Ok(whole.freeze())
 }
 
 /// How fast a body arrives. Only time that was spent waiting for the client counts.
 #[derive(Default)]
-struct Pace {
+pub(crate) struct Pace {
     waited: Duration,
     arrived: usize,
 }
 
 impl Pace {
-    async fn next_piece(&mut self, body: &mut Body) -> Result<Option<Bytes>, ApiError> {
+    /// Returns the next piece of an import, which has to be faster while others want its place.
+    pub(crate) async fn next_of_import(
+        &mut self,
+        body: &mut Body,
+        is_wanted: impl Fn(Duration) -> bool,
+    ) -> Result<Option<Bytes>, ApiError> {
+        let slowest = || {
+            if is_wanted(WANTED_FOR) {
+                SLOWEST_BYTES_WANTED
+            } else {
+                0
+            }
+        };
+        self.next_piece(body, slowest).await
+    }
+
+    /// Returns the next piece, or an error where fewer bytes than `slowest` says came in a stretch.
+    async fn next_piece(
+        &mut self,
+        body: &mut Body,
+        slowest: impl Fn() -> usize,
+    ) -> Result<Option<Bytes>, ApiError> {
         let began = Instant::now();
         let piece = next_piece(body).await?;
         self.waited += began.elapsed();
         self.arrived += piece.as_ref().map_or(0, Bytes::len);
         if self.waited >= SLOWEST_STRETCH {
-            if piece.is_some() && self.arrived < SLOWEST_BYTES {
+            if piece.is_some() && self.arrived < slowest() {
                 return Err(ApiError::timeout(format!(
                     "the body arrives too slowly: {} bytes in {:?}",
                     self.arrived, self.waited
@@ -225,6 +255,28 @@ mod tests {
         let mut short = slow(Duration::from_secs(14), &[10]);
         let whole = collect(&mut short, 100, "max", |_| Ok(())).await;
         assert_eq!(whole.unwrap().len(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_import_that_trickles_gives_up_its_place_to_others() {
+        let pause = Duration::from_secs(3);
+        let read = async |sizes: &[usize], is_wanted: bool| {
+            let (mut body, mut pace) = (slow(pause, sizes), Pace::default());
+            let mut bytes = 0;
+            loop {
+                match pace.next_of_import(&mut body, |_| is_wanted).await {
+                    Ok(Some(piece)) => bytes += piece.len(),
+                    Ok(None) => return Ok(bytes),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let trickling = [1; 100];
+        assert_eq!(read(&trickling, false).await.unwrap(), 100);
+        let refused = read(&trickling, true).await.unwrap_err();
+        assert!(refused.to_string().contains("too slowly"), "{refused}");
+        let steady = [SLOWEST_BYTES_WANTED / 4; 30];
+        assert!(read(&steady, true).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

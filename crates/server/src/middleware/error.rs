@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | the request is wrong and stays wrong | 400 | bad_data |
 //! | no credential, or a wrong one | 401 and `WWW-Authenticate` | unauthorized |
-//! | a credential without the role | 403 | forbidden |
+//! | a credential without the role, or a page of another site | 403 | forbidden |
 //! | no such path, or not with this method | 404, 405 | not_found, bad_data |
 //! | too large, or in an unsupported format | 413, 415 | bad_data |
 //! | a limit of reading, or a query that cannot be evaluated | 422 | execution |
@@ -34,6 +34,7 @@ use icecore_wire::prometheus::api_json::{ErrorType, write_error};
 use icecore_wire::prometheus::snappy::SnappyError;
 use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
 
+use crate::middleware::cross_site::CrossSite;
 use crate::middleware::decompress::{DecompressError, EncodingError};
 use crate::middleware::rfc3339;
 use crate::queries::QueryError;
@@ -198,6 +199,13 @@ impl ApiError {
         self.answer(HeaderValue::from_static(format.content_type()), body)
     }
 
+    /// An object as OpenTSDB has it for errors.
+    pub(crate) fn into_opentsdb(self) -> Response {
+        let error = icecore_opentsdb::Error::new(self.status, self.message.as_str());
+        let answer = icecore_opentsdb::api::error(&error);
+        self.answer(HeaderValue::from_static(answer.content_type), answer.body)
+    }
+
     /// A problem document about a request for this path.
     pub(crate) fn into_problem(self, path: &str, now_ms: i64) -> Response {
         let mut document = serde_json::json!({
@@ -258,7 +266,9 @@ fn general_code(status: StatusCode) -> &'static str {
 /// The code that gRPC has for what a status says.
 fn grpc_code(status: StatusCode) -> i32 {
     match status {
+        StatusCode::FORBIDDEN => 7,
         StatusCode::TOO_MANY_REQUESTS => 8,
+        StatusCode::UNAUTHORIZED => 16,
         StatusCode::INTERNAL_SERVER_ERROR => 13,
         StatusCode::SERVICE_UNAVAILABLE => 14,
         // The request is wrong and stays wrong.
@@ -400,6 +410,12 @@ impl From<AuthError> for ApiError {
             AuthError::Busy => Self::unavailable(message),
             AuthError::TooMany => Self::quota(message),
         }
+    }
+}
+
+impl From<CrossSite> for ApiError {
+    fn from(refused: CrossSite) -> Self {
+        Self::forbidden(refused.to_string())
     }
 }
 

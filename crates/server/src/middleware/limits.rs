@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `server.concurrent_writes_max`, of writes whose body has arrived | 503 at once: a sender waits better than we do |
 //! | bytes of write bodies in memory ([`Limits::write_bytes_max`]) | 503 at once |
-//! | imports under way ([`IMPORTS_MAX`]) | 503 at once |
+//! | imports under way ([`IMPORTS_MAX`]) | 503 at once, and slow ones end |
 //! | requests that wait for a run of maintenance ([`MAINTENANCE_CALLERS_MAX`]) | 503 at once |
 //! | requests of one route under way ([`ROUTE_REQUESTS_MAX`], [`ADMIN_REQUESTS_MAX`]) | 503 at once |
 //! | `server.concurrent_reads_max` | waits, at most for `server.request_timeout` |
@@ -12,10 +12,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
 use icecore_access::Role;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::route::Route;
 use crate::config::ServerOptions;
@@ -65,6 +68,8 @@ pub(crate) struct Limits {
     reads: Arc<Semaphore>,
     maintenance: Arc<Semaphore>,
     imports: Arc<Semaphore>,
+    /// When an import last found no place.
+    import_refused: Mutex<Option<Instant>>,
 }
 
 impl Limits {
@@ -88,6 +93,7 @@ impl Limits {
             reads: permits(options.concurrent_reads_max),
             maintenance: permits(MAINTENANCE_CALLERS_MAX),
             imports: permits(IMPORTS_MAX),
+            import_refused: Mutex::new(None),
         }
     }
 
@@ -150,8 +156,15 @@ impl Limits {
     pub(crate) fn import_slot(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let slot = Arc::clone(&self.imports).try_acquire_owned();
         slot.map_err(|_| {
+            *self.import_refused.lock() = Some(Instant::now());
             ApiError::unavailable(format!("{IMPORTS_MAX} imports are under way: try again"))
         })
+    }
+
+    /// Returns `true` if an import found no place within this time before now.
+    pub(crate) fn imports_were_wanted(&self, within: Duration) -> bool {
+        let refused = *self.import_refused.lock();
+        refused.is_some_and(|at| at.elapsed() <= within)
     }
 
     /// An empty reservation of memory for one write.
@@ -273,6 +286,21 @@ mod tests {
         assert!(limits.maintenance_slot().is_err());
         drop(slots.unwrap());
         assert!(limits.maintenance_slot().is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn imports_that_find_no_place_are_remembered_for_a_while() {
+        let limits = limits();
+        let within = Duration::from_secs(20);
+        let slots: Result<Vec<_>, _> = (0..IMPORTS_MAX).map(|_| limits.import_slot()).collect();
+        assert!(!limits.imports_were_wanted(within));
+        assert!(limits.import_slot().is_err());
+        assert!(limits.imports_were_wanted(within));
+        tokio::time::advance(within + Duration::from_secs(1)).await;
+        assert!(!limits.imports_were_wanted(within));
+        drop(slots.unwrap());
+        assert!(limits.import_slot().is_ok());
+        assert!(!limits.imports_were_wanted(within));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub(crate) mod body;
 pub(crate) mod compress;
+pub(crate) mod cross_site;
 pub(crate) mod decompress;
 pub(crate) mod error;
 pub(crate) mod json;

@@ -5,6 +5,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::config::OriginPattern;
 
+/// Returns `true` if pages of other origins may ask for a path: the API, and where exporters of
+/// OpenTelemetry in browsers send to.
+pub(crate) fn applies_to(path: &str) -> bool {
+    path.starts_with("/api/") || path.starts_with("/v1/")
+}
+
 /// The origin that a browser names.
 pub(crate) fn origin_of(request: &Request) -> Option<HeaderValue> {
     let origin = request.headers().get(header::ORIGIN);

@@ -1,6 +1,9 @@
 //! What is known of a route before its handler runs.
 
+use axum::http::Method;
 use icecore_access::Role;
+
+use super::cross_site::Effect;
 
 /// One path and what it is for. `docs/http-api.md` describes each.
 #[derive(Clone, Copy)]
@@ -12,6 +15,9 @@ pub struct Route {
     pub role: Role,
     pub(crate) time: TimeLimit,
 }
+
+/// The path of the metrics of this process.
+const METRICS: &str = "/metrics";
 
 /// What paths of events begin with.
 const EVENT_PATHS: &[&str] = &[
@@ -35,6 +41,19 @@ impl Route {
     /// Whether it is what others ask to know if this process lives.
     pub(crate) fn is_health_check(&self) -> bool {
         self.role == Role::Open && self.path.starts_with("/-/")
+    }
+
+    /// The effect of a request on what is stored: it follows from the role that it needs, and for
+    /// administrators from its method. A request of OpenTSDB says for itself what it does.
+    pub(crate) fn effect(&self, method: &Method) -> Effect {
+        let only_reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
+        match self.role {
+            _ if self.is_health_check() || self.path == METRICS => Effect::Probe,
+            Role::Open | Role::Read => Effect::Read,
+            Role::Write => Effect::Ingest,
+            Role::Admin if only_reads => Effect::Read,
+            Role::Admin => Effect::Change,
+        }
     }
 
     /// Whether it takes documents of the registry of events.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{Method, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::stream;
@@ -25,10 +25,29 @@ use crate::middleware::error::ApiError;
 use crate::middleware::params::Params;
 use crate::read::resolution::RolledUpTime;
 
+/// The path of exports.
+pub(crate) const PATH: &str = "/api/v1/export/opentsdb";
+
+const ASSIGN_UIDS: &str = "assign_uids";
+
+/// Returns `true` if a request wants UIDs for names that have none, which changes the store. The
+/// address says so, because access is decided before a body is read.
+pub(crate) fn assigns_uids(method: &Method, uri: &Uri) -> bool {
+    let asks = || Params::of_url(uri).switch(ASSIGN_UIDS).unwrap_or(false);
+    *method == Method::POST && asks()
+}
+
 pub(crate) async fn export(
     State(app): State<Arc<App>>,
+    method: Method,
+    uri: Uri,
     params: Params,
 ) -> Result<Response, ApiError> {
+    let assigns_uids = assigns_uids(&method, &uri);
+    if params.switch(ASSIGN_UIDS)? && !assigns_uids {
+        let problem = "it stands in the address of a POST, because it needs the role admin";
+        return Err(ApiError::of_parameter(ASSIGN_UIDS, problem));
+    }
     let tsd = app.opentsdb()?;
     let format = match params.first("format") {
         None | Some("text") => ExportFormat::Text,
@@ -60,14 +79,12 @@ pub(crate) async fn export(
     let points = if points {
         let selectors = params.some_selectors()?;
         let (tsd, hints) = (Arc::clone(tsd), app.queries.hints());
-        Some(PointExport::new(
-            tsd,
-            format,
-            layout.clone(),
-            selectors,
-            range_ms,
-            hints,
-        ))
+        let points = PointExport::new(tsd, format, layout.clone(), selectors, range_ms, hints);
+        Some(if assigns_uids {
+            points.assigning_uids()
+        } else {
+            points
+        })
     } else {
         None
     };

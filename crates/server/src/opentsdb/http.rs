@@ -24,6 +24,7 @@ use icecore_opentsdb::{Allowance, Error, Tsd};
 
 use crate::app::App;
 use crate::middleware::body::{collect, read_to_the_end};
+use crate::middleware::cross_site::{Effect, ForeignPage};
 use crate::middleware::decompress::{Encoding, decompress_reserving};
 use crate::middleware::error::ApiError;
 use crate::middleware::limits::WriteMemory;
@@ -39,8 +40,18 @@ pub(crate) const PATHS: &str = "/opentsdb/{*path}";
 pub(crate) fn role_of(method: &Method, uri: &Uri) -> Role {
     match api::purpose(method, target_of(uri)) {
         Purpose::Read | Purpose::Query => Role::Read,
-        Purpose::Write => Role::Write,
+        Purpose::Put | Purpose::Edit => Role::Write,
         Purpose::Delete => Role::Admin,
+    }
+}
+
+/// The effect of a request with this head on what is stored. The body of a query may still ask for
+/// a deletion.
+pub(crate) fn effect_of(method: &Method, uri: &Uri) -> Effect {
+    match api::purpose(method, target_of(uri)) {
+        Purpose::Read | Purpose::Query => Effect::Read,
+        Purpose::Put => Effect::Ingest,
+        Purpose::Edit | Purpose::Delete => Effect::Change,
     }
 }
 
@@ -99,7 +110,7 @@ async fn answer(
     request.remote = remote;
     match purpose {
         Purpose::Query | Purpose::Delete => query(app, tsd, request).await,
-        Purpose::Write => {
+        Purpose::Put | Purpose::Edit => {
             let _slot = app.limits.write_slot()?;
             request.allowance.memory = app.queries.memory();
             Ok(into_http(api::handle(&tsd, &request).await))
@@ -134,7 +145,8 @@ pub(super) async fn decompressed(
     done.map_err(|error| ApiError::internal(error.to_string()))?
 }
 
-/// Whether a request may delete what it finds: the body of a query can ask for it.
+/// Returns `true` if a request may delete what it finds: the body of a query can ask for it. A page
+/// of another site may not, whatever credential its browser adds.
 async fn may_delete(app: &App, tsd: &Tsd, purpose: Purpose, head: &Parts) -> bool {
     if purpose == Purpose::Delete {
         return true;
@@ -142,11 +154,14 @@ async fn may_delete(app: &App, tsd: &Tsd, purpose: Purpose, head: &Parts) -> boo
     if purpose != Purpose::Query || head.method != Method::POST || !tsd.allows_deletion() {
         return false;
     }
+    if head.extensions.get::<ForeignPage>().is_some() {
+        return false;
+    }
     let certificate = head.extensions.get::<Arc<PeerCertificate>>();
     let certificate = certificate.map(Arc::as_ref);
-    let checked = app
-        .access
-        .check(&head.headers, certificate, Some(Role::Admin));
+    let client = head.extensions.get::<SocketAddr>().map(SocketAddr::ip);
+    let needed = Some(Role::Admin);
+    let checked = app.access.check(&head.headers, certificate, client, needed);
     checked.await.is_ok()
 }
 

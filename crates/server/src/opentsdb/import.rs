@@ -95,8 +95,9 @@ async fn import(
         creates_metrics: params.switch("auto_metric")?,
         limits: limits(app.database()?),
     };
-    let slot = app.limits.import_slot()?;
     let (text, mut memory) = read_body(app, &head.headers, body).await?;
+    // Not before the body is here: a client that sends slowly would keep the place of others.
+    let slot = app.limits.import_slot()?;
     memory.grow(text.len().saturating_mul(MEMORY_FACTOR))?;
     // Reading millions of lines is no work for the threads that keep all connections going. What it
     // takes stays reserved for as long as that runs, also when the client has gone meanwhile.

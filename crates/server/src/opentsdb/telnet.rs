@@ -39,7 +39,10 @@ impl LineProtocol for Telnet {
         Box::pin(async move {
             let certificate = connection.certificate();
             let headers = HeaderMap::new();
-            let allowed = app.access.check(&headers, certificate, Some(Role::Write));
+            let (client, needed) = (connection.peer().ip(), Some(Role::Write));
+            let allowed = app
+                .access
+                .check(&headers, certificate, Some(client), needed);
             if allowed.await.is_err() {
                 return connection.write_all(DENIED).await;
             }

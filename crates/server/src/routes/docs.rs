@@ -5,9 +5,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use axum::http::Method;
 use icecore_access::Role;
 
 use super::ROUTES;
+use crate::middleware::cross_site::Effect;
 use crate::middleware::limits::{IMPORTS_MAX, ROUTE_REQUESTS_MAX, requests_max};
 use crate::middleware::route::{Route, TimeLimit};
 
@@ -34,7 +36,8 @@ fn the_documented_limits_are_the_real_ones() {
 
 fn table() -> String {
     let mut text = String::from(
-        "| route | role | body | under way | time |\n| --- | --- | --- | --- | --- |\n",
+        "| route | role | effect | body | under way | time |\n\
+         | --- | --- | --- | --- | --- | --- |\n",
     );
     for route in &ROUTES {
         let role = match route.role {
@@ -44,14 +47,37 @@ fn table() -> String {
             Role::Write => "write",
             Role::Admin => "admin",
         };
-        let (path, body, time) = (route.path, body(route), time(route));
+        let (path, effect, body) = (route.path, effect(route), body(route));
+        let (under_way, time) = (under_way(route), time(route));
         let _ = writeln!(
             text,
-            "| `{path}` | {role} | {body} | {} | {time} |",
-            under_way(route)
+            "| `{path}` | {role} | {effect} | {body} | {under_way} | {time} |"
         );
     }
     text
+}
+
+/// The strongest effect of its methods.
+fn effect(route: &Route) -> &'static str {
+    if route.path.starts_with("/opentsdb") {
+        return "by request";
+    }
+    let methods = route
+        .methods
+        .iter()
+        .filter_map(|method| method.parse().ok());
+    let effects: Vec<Effect> = methods
+        .map(|method: Method| route.effect(&method))
+        .collect();
+    if effects.contains(&Effect::Change) {
+        "changes"
+    } else if effects.contains(&Effect::Ingest) {
+        "stores"
+    } else if effects.contains(&Effect::Probe) {
+        "reads, for any host"
+    } else {
+        "reads"
+    }
 }
 
 fn body(route: &Route) -> &'static str {

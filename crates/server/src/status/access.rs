@@ -3,6 +3,7 @@
 //! Holds always: it is answered without a credential and before the database is open, so that a
 //! page can ask for one first. A wrong credential is refused as everywhere.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -21,7 +22,9 @@ pub(crate) async fn status(
 ) -> Result<Response, ApiError> {
     let certificate = request.extensions().get::<Arc<PeerCertificate>>();
     let certificate = certificate.map(Arc::as_ref);
-    let identity = app.access.identify(request.headers(), certificate).await?;
+    let client = request.extensions().get::<SocketAddr>().map(SocketAddr::ip);
+    let identified = app.access.identify(request.headers(), certificate, client);
+    let identity = identified.await?;
     let roles: Vec<&str> = identity.roles.iter().map(|role| role.word()).collect();
     let data = json!({
         "required": identity.is_required,

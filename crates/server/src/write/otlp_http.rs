@@ -24,6 +24,13 @@ use crate::middleware::error::OtlpFormat;
 use crate::write::otlp::{Partial, store_metrics};
 use crate::write::otlp_logs::store_logs;
 
+/// The paths of OTLP over HTTP.
+pub(crate) const PATHS: [&str; 3] = [METRICS, PROMETHEUS_METRICS, LOGS];
+pub(crate) const METRICS: &str = "/v1/metrics";
+/// The path at which Prometheus takes metrics.
+pub(crate) const PROMETHEUS_METRICS: &str = "/api/v1/otlp/v1/metrics";
+pub(crate) const LOGS: &str = "/v1/logs";
+
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
@@ -56,6 +63,11 @@ async fn export(app: &App, signal: Signal, request: Request) -> Response {
             error.into_otlp(format)
         }
     }
+}
+
+/// The answer to a request that is refused before it comes here.
+pub(crate) fn refused(error: ApiError, headers: &HeaderMap) -> Response {
+    error.into_otlp(format_of(headers).unwrap_or(OtlpFormat::Protobuf))
 }
 
 /// What `Content-Type` says, whatever its parameters.

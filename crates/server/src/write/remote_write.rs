@@ -47,6 +47,9 @@ thread_local! {
     static DECOMPRESSED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The path of remote write.
+pub(crate) const PATH: &str = "/api/v1/write";
+
 pub(crate) async fn write(State(app): State<Arc<App>>, request: Request) -> Response {
     let (head, mut body) = request.into_parts();
     let version = negotiate(&head.headers);

@@ -342,14 +342,64 @@ async fn partitions_and_retention() {
     assert_eq!(partition["events"], 1, "{listed}");
     let name = partition["partition"].as_str().unwrap();
     assert!(name.starts_with("events_raw_srv_shop_20"), "{name}");
+    // A time that has not come lets nothing expire.
+    assert_eq!(
+        post(&served, "/api/admin/flush", &json!({})).await.status,
+        200
+    );
     let path = "/api/admin/retention/run?now=2100-01-01T00:00:00Z";
     let answer = served.request("POST", path, &[], b"").await;
     assert_eq!(answer.status, 200, "{}", answer.text());
-    // A time that has not come takes nothing away.
-    assert_eq!(answer.json()["files"], 0, "{}", answer.text());
+    let nothing = json!({
+        "files": 0, "events": 0, "cellWeeks": 0, "identityWeeks": 0, "dimensionSets": 0,
+    });
+    assert_eq!(answer.json(), nothing);
+    let listed = served.get("/api/admin/partitions", &[]).await.json();
+    assert_eq!(listed["items"][0]["events"], 1, "{listed}");
     let path = "/api/admin/retention/run?now=soon";
     let answer = served.request("POST", path, &[], b"").await;
     problem(&answer, 400, "request.invalid");
+    served.stop().await.unwrap();
+}
+
+/// The answer to a GET by a process of its own, perhaps of another user; `None` if there is no such
+/// process.
+fn asked_by(user: Option<u32>, served: &TestServer, path: &str) -> Option<String> {
+    use std::os::unix::process::CommandExt as _;
+    let port = served.address.port();
+    let script = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET {path} HTTP/1.1\\r\\nHost: localhost\\r\\n\
+         Connection: close\\r\\n\\r\\n' >&3; cat <&3"
+    );
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", &script]).current_dir("/");
+    if let Some(user) = user {
+        command.uid(user);
+    }
+    let output = command.output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_of_other_users_are_not_local() {
+    const OTHER: u32 = 65534;
+    let served = with_documents(&[]).await;
+    let path = "/api/admin/partitions";
+    let Some(own) = asked_by(None, &served, path) else {
+        skipped_tests::skip("administration by other users", "bash");
+        return;
+    };
+    assert!(own.starts_with("HTTP/1.1 200 "), "{own}");
+    let Some(other) = asked_by(Some(OTHER), &served, path) else {
+        skipped_tests::skip(
+            "administration by other users",
+            "root, to become another user",
+        );
+        return;
+    };
+    // As a proxy does that says nothing about its clients.
+    assert!(other.starts_with("HTTP/1.1 403 "), "{other}");
+    assert!(other.contains("user id 65534"), "{other}");
     served.stop().await.unwrap();
 }
 

@@ -37,6 +37,11 @@ pub(crate) struct OpentsdbExport {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
+    /// Give UIDs to names that have none, because only other clients have written them; needs the
+    /// role admin. Without it, cells leave out their series
+    #[arg(long)]
+    assign_uids: bool,
+
     /// How much time is asked for at once; 0 for everything. One day into a file, everything to
     /// standard output unless given
     #[arg(long, value_name = "DURATION", value_parser = parse_duration_ms)]
@@ -77,6 +82,9 @@ impl OpentsdbExport {
                 Format::Cells => "cells".into(),
             },
         ));
+        if self.assign_uids {
+            common.push(("assign_uids", "true".into()));
+        }
         let part = |part: &str| {
             let mut params = common.clone();
             params.push(("part", part.to_owned()));
@@ -90,7 +98,11 @@ impl OpentsdbExport {
             slice: self.slice,
             resume: self.resume,
             request: ExportRequest {
-                path: "/api/v1/export/opentsdb",
+                path: if self.assign_uids {
+                    "/api/v1/export/opentsdb?assign_uids=true"
+                } else {
+                    "/api/v1/export/opentsdb"
+                },
                 params: part("points"),
                 empty_bytes: 0,
                 has_report: true,

@@ -77,6 +77,13 @@ pub(super) fn replayed(group: &Group) -> Tally {
 pub(super) fn start(workplace: &Workplace, name: &str) -> TestServer {
     serve(workplace, "data", &settings(name))
         .flags(["--journal.commit-interval", "1ms"])
+        // The original has both, and no way to turn them off.
+        .flags([
+            "--opentsdb.get-overrides",
+            "true",
+            "--opentsdb.jsonp",
+            "true",
+        ])
         // Some points lie as far in the future as seconds of 32 bits reach.
         .flags(["--limits.future-max", "36500d"])
         .env(CLOCK_VARIABLE, &(NOW_S * 1000).to_string())

@@ -65,6 +65,17 @@ async fn answer(app: &App, method: Method, request: Request) -> Response<Body> {
     }
 }
 
+/// Returns `true` if a request is a call of gRPC.
+pub(crate) fn is_call(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// The answer to a call that is refused before it comes here.
+pub(crate) fn refused(error: &ApiError) -> Response<Body> {
+    status::refused(error)
+}
+
 /// Any other method.
 pub(crate) async fn unknown(uri: Uri) -> Response<Body> {
     status::unimplemented(uri.path())
@@ -76,10 +87,7 @@ async fn call(
     headers: &HeaderMap,
     body: &mut Body,
 ) -> Result<Vec<u8>, ApiError> {
-    let content_type = headers.get(header::CONTENT_TYPE);
-    let is_grpc =
-        content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
-    if !is_grpc {
+    if !is_call(headers) {
         return Err(ApiError::unsupported(
             "this port speaks gRPC (content type application/grpc); OTLP over HTTP is POST /v1/metrics on the other",
         ));

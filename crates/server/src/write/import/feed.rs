@@ -9,13 +9,14 @@
 //! - What stops arriving ends as a body that broke off, never as a body that ended.
 
 use std::io::{self, Read};
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Buf as _, Bytes};
 use flate2::read::MultiGzDecoder;
 use tokio::sync::mpsc;
 
-use crate::middleware::body::next_piece;
+use crate::middleware::body::Pace;
 use crate::middleware::decompress::{Encoding, ZSTD_WINDOW_LOG_MAX};
 use crate::middleware::error::ApiError;
 
@@ -37,10 +38,16 @@ pub(super) fn pieces() -> (mpsc::Sender<BodyChunk>, BodyChunks) {
     (sender, pieces)
 }
 
-/// Passes the body on until it ends, fails, or the receiver is gone.
-pub(super) async fn pump(body: &mut Body, pieces: mpsc::Sender<BodyChunk>) -> Result<(), ApiError> {
+/// Passes the body on until it ends, fails, or the receiver is gone. `is_wanted` says if another
+/// import wanted a place within the given time: then a slow client has to give up its own.
+pub(super) async fn pump(
+    body: &mut Body,
+    pieces: mpsc::Sender<BodyChunk>,
+    is_wanted: impl Fn(Duration) -> bool,
+) -> Result<(), ApiError> {
+    let mut pace = Pace::default();
     loop {
-        match next_piece(body).await {
+        match pace.next_of_import(body, &is_wanted).await {
             Ok(None) => return Ok(()),
             Ok(Some(piece)) => {
                 if pieces.send(Ok(piece)).await.is_err() {

@@ -10,7 +10,8 @@
 //! - In memory are a few pieces of the body and two batches, however long the body or a line is.
 //!   (The values of a line that wait for their timestamps are accounted for like write bodies.)
 //! - What the answer counts is durable, whether the answer is a success or not.
-//! - There is no limit to how long an import takes, but one to how long a client may pause.
+//! - There is no limit to how long an import takes, but one to how long a client may pause, and to
+//!   how slowly it may send while others wait for its place.
 
 mod batch;
 mod feed;
@@ -174,7 +175,9 @@ async fn run(
         }
         Ok(())
     };
-    let (pumped, stored): (_, Result<(), ApiError>) = tokio::join!(pump(body, pieces_in), storing);
+    let is_wanted = |within| app.limits.imports_were_wanted(within);
+    let pumping = pump(body, pieces_in, is_wanted);
+    let (pumped, stored): (_, Result<(), ApiError>) = tokio::join!(pumping, storing);
     let read = reading.await;
     let read = read.map_err(|error| ApiError::internal(error.to_string()))?;
     let read = match read {
