@@ -23,7 +23,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::quote::{write_label_name, write_quoted};
-pub use anchored::AnchoredRegex;
+pub use anchored::{AnchoredRegex, ExpansionTooLong};
 use pattern::{MAX_COMPILED_BYTES, MAX_PATTERN_BYTES, Pattern, Shape};
 
 /// How a matcher compares.

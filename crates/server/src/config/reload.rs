@@ -12,7 +12,7 @@ use super::{Config, ConfigError, SETTINGS, Setting};
 
 /// Settings that a reload applies. The others are built into what a process sets up when it starts:
 /// its sockets, its threads, the database.
-const LIVE: [&str; 27] = [
+const LIVE: [&str; 28] = [
     "server.request_timeout",
     "server.shutdown_grace",
     "server.cors_origin",
@@ -24,6 +24,7 @@ const LIVE: [&str; 27] = [
     "query.timeout",
     "query.max_samples",
     "query.max_memory",
+    "query.label_value_bytes_max",
     "query.max_queue",
     "otlp.translation_strategy",
     "otlp.promote_resource_attributes",
