@@ -71,7 +71,7 @@ pub struct ScrapeOptions {
 }
 
 /// OpenTSDB's protocols.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct OpenTsdbOptions {
     /// `None`: the API is served on the HTTP port only.
     pub listen: Option<ListenAddress>,
@@ -79,6 +79,20 @@ pub struct OpenTsdbOptions {
     pub config: String,
     /// `KEY=VALUE`, with keys of that file.
     pub settings: Vec<String>,
+    /// Memory of the names that have UIDs. They are never forgotten; four million of thirty bytes
+    /// are no small installation.
+    pub uid_bytes_max: usize,
+}
+
+impl Default for OpenTsdbOptions {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            config: String::new(),
+            settings: Vec::new(),
+            uid_bytes_max: 1 << 30,
+        }
+    }
 }
 
 /// Logging to standard error.

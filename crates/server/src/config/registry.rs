@@ -448,6 +448,8 @@ pub static SETTINGS: &[Setting] = &[
         opentsdb.settings,
         "Single settings under the original's keys, as KEY=VALUE; they count more than the file. Values may have commas. docs/opentsdb.md lists the keys. Metrics that have no UID yet are refused unless tsd.core.auto_create_metrics=true, as in the original."
     ),
+    setting!("opentsdb.uid_bytes_max", Size, opentsdb.uid_bytes_max, "1MiB" to "",
+        "Memory of the names of metrics, tag keys and tag values that have UIDs; further ones are refused, points of known ones are stored. UIDs are never given back. A name takes its text and 200 bytes, so this is four million of them. How long names may be is said by limits.label_name_bytes_max and limits.label_value_bytes_max."),
     setting!(
         "scrape.self",
         Bool,
