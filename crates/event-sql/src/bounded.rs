@@ -1,11 +1,12 @@
 //! Functions on texts within the memory and the time of a query.
 //!
-//! DataFusion counts what operators collect. What a function makes of a batch is counted by nobody,
-//! and nothing looks at the time while it runs: a few nested calls make gigabytes of a word.
+//! DataFusion counts what operators collect. It does not count what a function makes of a batch,
+//! nor look at the time while one runs: a few nested calls make gigabytes of a word.
 //!
 //! ```text
-//! batch ─► slices of rows, by what they may cost ─► memory for that much ─► function ─► texts, which
-//!                                                    time is looked at          count while they live
+//! batch ─► slices of rows, by their cost ─► memory and time are checked ─► function
+//!                                                                            └► texts, counted
+//!                                                                               while they live
 //! ```
 //!
 //! Holds always: a slice is no longer than takes a fraction of a second, and memory is asked for
@@ -37,7 +38,7 @@ const SLICE_BYTES: usize = 4 << 20;
 /// tenth of a second or so.
 const SLICE_WORK: usize = 32 << 20;
 
-/// Most work for one row, between whose parts nobody looks at the time.
+/// Most work for one row, during which the time is not checked.
 const ROW_WORK_MAX: usize = 1 << 30;
 
 /// Most bytes of the text of a value that is none: of a number or a time.
@@ -166,8 +167,10 @@ impl ScalarUDFImpl for Bounded {
             for (length, of_value) in row_lengths.iter_mut().zip(&lengths) {
                 *length = of_value.of(row);
             }
-            let (row_bytes, row_work) =
-                ((self.cost.bytes)(&row_lengths), (self.cost.work)(&row_lengths));
+            let (row_bytes, row_work) = (
+                (self.cost.bytes)(&row_lengths),
+                (self.cost.work)(&row_lengths),
+            );
             if row_work > ROW_WORK_MAX {
                 let detail = format!("the texts of {} are too long", self.inner.name());
                 return Err(external(Problem::new(422, "sql.limit", detail)));
@@ -183,7 +186,9 @@ impl ScalarUDFImpl for Bounded {
         }
         let last = self.invoke_slice(&args, (from, rows), bytes)?;
         if all_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&last, 0)?));
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
+                &last, 0,
+            )?));
         }
         if made.is_empty() {
             return Ok(ColumnarValue::Array(last));
@@ -319,7 +324,9 @@ mod tests {
     ) -> Result<ColumnarValue> {
         let context = SessionContext::new();
         let inner = Arc::clone(&context.state().scalar_functions()[name]);
-        let fields = args.iter().map(|arg| Arc::new(Field::new("a", arg.data_type(), true)));
+        let fields = args
+            .iter()
+            .map(|arg| Arc::new(Field::new("a", arg.data_type(), true)));
         Bounded::new(inner, cost, pool).invoke_with_args(ScalarFunctionArgs {
             arg_fields: fields.collect(),
             args,
@@ -336,7 +343,9 @@ mod tests {
     #[test]
     fn results_are_the_same_in_slices_and_count_while_they_live() {
         let pool = pool(1 << 30);
-        let texts: Vec<String> = (0..5000).map(|i| format!("{i}{}", "x".repeat(1000))).collect();
+        let texts: Vec<String> = (0..5000)
+            .map(|i| format!("{i}{}", "x".repeat(1000)))
+            .collect();
         let array: ArrayRef = Arc::new(StringArray::from_iter_values(&texts));
         let args = vec![ColumnarValue::Array(array)];
         // Fifteen megabytes at most, so that there are four slices.
@@ -358,12 +367,19 @@ mod tests {
     fn memory_is_asked_for_before_it_is_taken() {
         let pool = pool(1 << 20);
         let text = |text: &str| ColumnarValue::Scalar(ScalarValue::Utf8(Some(text.into())));
-        let args = vec![text(&"x".repeat(1000)), text("x"), text(&"y".repeat(100_000))];
+        let args = vec![
+            text(&"x".repeat(1000)),
+            text("x"),
+            text(&"y".repeat(100_000)),
+        ];
         let much = |_: &[usize]| 100_000_000;
         let refused = invoke("replace", Cost::of_text(much), &pool, args, 1).unwrap_err();
         assert!(refused.to_string().contains("replace"), "{refused}");
         assert_eq!(pool.reserved(), 0);
-        let endless = Cost { bytes: upper, work: |_| usize::MAX };
+        let endless = Cost {
+            bytes: upper,
+            work: |_| usize::MAX,
+        };
         let refused = invoke("upper", endless, &pool, vec![text("x")], 1).unwrap_err();
         assert!(refused.to_string().contains("too long"), "{refused}");
     }
@@ -380,9 +396,17 @@ mod tests {
         for array in arrays {
             let value = ColumnarValue::Array(array.slice(1, 2));
             let lengths = Lengths::new(&value);
-            assert_eq!((lengths.of(0), lengths.of(1)), (24, 0), "{:?}", array.data_type());
+            assert_eq!(
+                (lengths.of(0), lengths.of(1)),
+                (24, 0),
+                "{:?}",
+                array.data_type()
+            );
         }
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![i64::MIN]));
-        assert_eq!(Lengths::new(&ColumnarValue::Array(numbers)).of(0), OTHER_BYTES);
+        assert_eq!(
+            Lengths::new(&ColumnarValue::Array(numbers)).of(0),
+            OTHER_BYTES
+        );
     }
 }

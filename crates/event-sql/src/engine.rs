@@ -119,7 +119,14 @@ async fn run(
     let functions = Arc::new(Functions::new(&context, &pool));
     let planned = context.register_expr_planner(Arc::clone(&functions) as Arc<dyn ExprPlanner>);
     planned.map_err(|error| problem(&error))?;
-    let found = execute(&context, &functions, statement, request.limit, limits.memory_bytes).await;
+    let found = execute(
+        &context,
+        &functions,
+        statement,
+        request.limit,
+        limits.memory_bytes,
+    )
+    .await;
     found.map_err(|error| problem(&error))
 }
 

@@ -1,13 +1,13 @@
 //! Which functions queries may call: those on the lists here, and no others.
 //!
 //! ```text
-//! plan of a text ─► each function: on a list? ─► makes or reads texts? ─► bounded
+//! plan of a text ─► each function: on a list? ─► works on texts? ─► bounded
 //!                        └ no: an error               └ no: as DataFusion has it
 //! ```
 //!
 //! Holds always: a function that makes texts, or whose work grows with texts, runs within the
-//! memory and the time of its query ([`Bounded`]). Patterns are literals: each is compiled once, and
-//! its size is known before the query runs.
+//! memory and the time of its query ([`Bounded`]). Patterns are literals: each is compiled once,
+//! and its size is known before the query runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -73,14 +73,44 @@ const BOUNDED: [(&str, Cost); 24] = [
     ("initcap", Cost::of_text(other_case)),
     ("json_get", Cost::of_text(once)),
     ("left", Cost::of_text(once)),
-    ("levenshtein", Cost { bytes: distance_bytes, work: distance }),
+    (
+        "levenshtein",
+        Cost {
+            bytes: distance_bytes,
+            work: distance,
+        },
+    ),
     ("lower", Cost::of_text(other_case)),
     ("ltrim", Cost::of_text(once)),
     ("overlay", Cost::of_text(once)),
-    ("regexp_count", Cost { bytes: number, work: matching }),
-    ("regexp_instr", Cost { bytes: number, work: matching }),
-    ("regexp_like", Cost { bytes: number, work: matching }),
-    ("regexp_replace", Cost { bytes: replaced_groups, work: matching }),
+    (
+        "regexp_count",
+        Cost {
+            bytes: number,
+            work: matching,
+        },
+    ),
+    (
+        "regexp_instr",
+        Cost {
+            bytes: number,
+            work: matching,
+        },
+    ),
+    (
+        "regexp_like",
+        Cost {
+            bytes: number,
+            work: matching,
+        },
+    ),
+    (
+        "regexp_replace",
+        Cost {
+            bytes: replaced_groups,
+            work: matching,
+        },
+    ),
     ("replace", Cost::of_text(replaced)),
     ("reverse", Cost::of_text(once)),
     ("right", Cost::of_text(once)),
@@ -316,10 +346,12 @@ impl ExprPlanner for Functions {
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         let (is_negated, ignores_case) = match expr.op {
             BinaryOperator::StringConcat => {
-                return Ok(PlannerResult::Planned(Expr::ScalarFunction(ScalarFunction {
-                    func: Arc::clone(&self.concat_texts),
-                    args: vec![expr.left, expr.right],
-                })));
+                return Ok(PlannerResult::Planned(Expr::ScalarFunction(
+                    ScalarFunction {
+                        func: Arc::clone(&self.concat_texts),
+                        args: vec![expr.left, expr.right],
+                    },
+                )));
             }
             BinaryOperator::PGRegexMatch => (false, false),
             BinaryOperator::PGRegexIMatch => (false, true),

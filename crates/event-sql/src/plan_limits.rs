@@ -1,4 +1,4 @@
-//! What a plan may hold of each batch beside the columns that it reads.
+//! Limits of a plan: texts and columns that it makes of each batch beside those that it reads.
 //!
 //! A text in a query becomes a text for each row of a batch where it is a column, and each
 //! expression a column. The optimizer repeats both wherever a query refers to them.

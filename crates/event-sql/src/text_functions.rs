@@ -43,7 +43,10 @@ impl ScalarUDFImpl for ConcatTexts {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        let names: Vec<String> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
+        let names: Vec<String> = args
+            .iter()
+            .map(|arg| arg.schema_name().to_string())
+            .collect();
         Ok(names.join(" || "))
     }
 
@@ -98,7 +101,9 @@ impl ScalarUDFImpl for Levenshtein {
         let mut found = Int32Builder::with_capacity(args.number_rows);
         for (left, right) in left.iter().zip(&right) {
             let distance = left.zip(right).map(|(left, right)| distance(left, right));
-            found.append_option(distance.map(|distance| i32::try_from(distance).unwrap_or(i32::MAX)));
+            found.append_option(
+                distance.map(|distance| i32::try_from(distance).unwrap_or(i32::MAX)),
+            );
         }
         Ok(ColumnarValue::Array(Arc::new(found.finish())))
     }

@@ -327,7 +327,11 @@ mod tests {
 
     #[test]
     fn large_sets_have_the_same_fingerprint_without_a_buffer() {
-        for value_bytes in [HASHED_BYTES_MAX - 20, HASHED_BYTES_MAX, 3 * HASHED_BYTES_MAX] {
+        for value_bytes in [
+            HASHED_BYTES_MAX - 20,
+            HASHED_BYTES_MAX,
+            3 * HASHED_BYTES_MAX,
+        ] {
             let value = "v".repeat(value_bytes);
             let labels = Labels::from_pairs([("a", value.as_str()), ("b", "2")]);
             let mut input = Vec::new();

@@ -212,7 +212,9 @@ pub(crate) fn check_size(change: &CatalogChange) -> Result<(), Error> {
 /// As many records as come to [`PAGE_BYTES`] if they are like the last ones.
 fn next_page(page: usize, read_bytes: usize) -> usize {
     let record_bytes = (read_bytes / page).max(1);
-    (PAGE_BYTES / record_bytes).clamp(1, PAGE_RECORDS_MAX).min(4 * page)
+    (PAGE_BYTES / record_bytes)
+        .clamp(1, PAGE_RECORDS_MAX)
+        .min(4 * page)
 }
 
 /// What is said when the store is busy or does not answer: the same request may succeed later.
@@ -295,7 +297,10 @@ mod tests {
         // Reading ended with the page that was too much.
         assert!(little.memory.peak() < 4 << 20);
         // Who needs the keys alone does not pay for the rest.
-        assert_eq!(block_on(records.keys(keys, &with(1 << 20))).unwrap().len(), 300);
+        assert_eq!(
+            block_on(records.keys(keys, &with(1 << 20))).unwrap().len(),
+            300
+        );
     }
 
     #[test]
@@ -319,6 +324,9 @@ mod tests {
         let text = "x".repeat(TEXT_BYTES_MAX);
         assert!(check_texts([text.as_str(), ""]).is_ok());
         let refused = check_texts([text.as_str(), "x"]).unwrap_err();
-        assert!(refused.message.contains("65537 bytes, more than 65536"), "{refused}");
+        assert!(
+            refused.message.contains("65537 bytes, more than 65536"),
+            "{refused}"
+        );
     }
 }

@@ -542,8 +542,19 @@ mod tests {
         // The text itself, what is kept for aliases, and the aliases.
         assert!(aliased(29).is_ok());
         let error = aliased(1000).unwrap_err();
-        assert!(error.reason.contains("bytes of text, aliases counted in full"), "{error:?}");
-        assert_eq!(error.at, Position { line: 2, column: 4 + 3 * 29 + 1 });
+        assert!(
+            error
+                .reason
+                .contains("bytes of text, aliases counted in full"),
+            "{error:?}"
+        );
+        assert_eq!(
+            error.at,
+            Position {
+                line: 2,
+                column: 4 + 3 * 29 + 1
+            }
+        );
         // By way of keys and merged maps, and without any alias: anchors within anchors are kept.
         let merged = (0..40).map(|i| format!("b{i}: {{<<: *m}}\n"));
         let merged = format!("m: &m {{k: \"{text}\"}}\n{}", merged.collect::<String>());
@@ -552,7 +563,12 @@ mod tests {
         let nested = format!("{opened}\"{text}\"{}", "]".repeat(40));
         assert!(parse(&nested).unwrap_err().reason.contains("bytes of text"));
         let documents = format!("a: &a \"{text}\"\nb: *a\n---\n").repeat(20);
-        assert!(parse_stream(&documents).unwrap_err().reason.contains("bytes of text"));
+        assert!(
+            parse_stream(&documents)
+                .unwrap_err()
+                .reason
+                .contains("bytes of text")
+        );
     }
 
     proptest! {

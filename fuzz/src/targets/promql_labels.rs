@@ -17,10 +17,10 @@ use icecore_promql::{Engine, EngineOptions, MemorySource, QueryTime, Request};
 use super::hostile_series::DATA_MS;
 use crate::Target;
 
-/// What a query may hold by its own account: few enough bytes that many queries run into it.
+/// Most memory of a query by its own account: few enough bytes that many queries run into it.
 const QUERY_BYTES: usize = 4 << 20;
 
-/// What it may hold besides.
+/// Memory of a query besides: batches in flight and text.
 const ALLOWANCE: usize = 64 << 20;
 
 /// Label functions around one vector.
@@ -29,7 +29,12 @@ const NESTED_MAX: usize = 24;
 /// Targets in the data, each with the series of [`METRICS`].
 const INSTANCES: usize = 40;
 
-const METRICS: [&str; 4] = ["requests_total", "temperature", "latency_bucket", "target_info"];
+const METRICS: [&str; 4] = [
+    "requests_total",
+    "temperature",
+    "latency_bucket",
+    "target_info",
+];
 
 /// Labels that queries set, and those of the data.
 const LABELS: [&str; 12] = [
@@ -66,7 +71,11 @@ static DATA: LazyLock<MemorySource> = LazyLock::new(|| {
     for number in 0..INSTANCES {
         for metric in METRICS {
             let (instance, bound) = (format!("host-{number}"), format!("{}", number / 8));
-            let bound = if metric == "latency_bucket" { bound } else { String::new() };
+            let bound = if metric == "latency_bucket" {
+                bound
+            } else {
+                String::new()
+            };
             let job = ["api", "web"][number % 2];
             let labels = Labels::from_pairs([
                 ("__name__", metric),
@@ -214,7 +223,10 @@ impl Generator {
         let pattern = self.0.pick(&["(.*)", "(.+)", "(.)(.*)", ""]);
         let template = match self.0.below(4) {
             0 => "x".repeat(1 + self.0.below(2000)),
-            _ => self.0.pick(&["$1", "$1-", "$0", "${2}"]).repeat(1 + self.0.below(40)),
+            _ => self
+                .0
+                .pick(&["$1", "$1-", "$0", "${2}"])
+                .repeat(1 + self.0.below(40)),
         };
         format!("label_replace({vector}, \"{to}\", \"{template}\", \"{from}\", \"{pattern}\")")
     }

@@ -124,9 +124,18 @@ async fn nested_functions_end_at_the_memory_of_a_query() {
         format!("SELECT max(octet_length(x)) FROM ({query})")
     };
     let queries = [
-        format!("SELECT length({})", nested(&|x| format!("replace({x}, 'x', 'xxxx')"))),
-        format!("SELECT length({})", nested(&|x| format!("replace({x}, '', 'xxxx')"))),
-        format!("SELECT length({})", nested(&|x| format!("regexp_replace({x}, 'x', 'yx', 'g')"))),
+        format!(
+            "SELECT length({})",
+            nested(&|x| format!("replace({x}, 'x', 'xxxx')"))
+        ),
+        format!(
+            "SELECT length({})",
+            nested(&|x| format!("replace({x}, '', 'xxxx')"))
+        ),
+        format!(
+            "SELECT length({})",
+            nested(&|x| format!("regexp_replace({x}, 'x', 'yx', 'g')"))
+        ),
         of_column(&|x| format!("{x} || {x}")),
         of_column(&|x| format!("concat({x}, {x})")),
         of_column(&|x| format!("concat_ws('-', {x}, {x}, {x})")),
@@ -141,14 +150,21 @@ async fn nested_functions_end_at_the_memory_of_a_query() {
         let began = Instant::now();
         let problem = answer(json!({ "q": query }), limits).await.unwrap_err();
         let (status, code) = (problem.status, problem.code);
-        assert_eq!((status, code), (422, "sql.limit"), "{query}: {}", problem.detail);
+        assert_eq!(
+            (status, code),
+            (422, "sql.limit"),
+            "{query}: {}",
+            problem.detail
+        );
         assert!(began.elapsed() < DEADLINE, "{query}");
     }
 }
 
 #[tokio::test]
 async fn work_on_long_texts_ends_in_time() {
-    let long = (0..12).fold("metric".to_owned(), |inner, _| format!("replace({inner}, 'o', 'oo')"));
+    let long = (0..12).fold("metric".to_owned(), |inner, _| {
+        format!("replace({inner}, 'o', 'oo')")
+    });
     let limits = SqlLimits {
         time: Duration::from_millis(300),
         memory_bytes: MUCH_MEMORY,
@@ -160,7 +176,12 @@ async fn work_on_long_texts_ends_in_time() {
     );
     let began = Instant::now();
     let problem = answer(json!({ "q": distances }), limits).await.unwrap_err();
-    assert_eq!((problem.status, problem.code), (422, "sql.limit"), "{}", problem.detail);
+    assert_eq!(
+        (problem.status, problem.code),
+        (422, "sql.limit"),
+        "{}",
+        problem.detail
+    );
     assert!(began.elapsed() < DEADLINE, "{:?}", began.elapsed());
     // One row alone would take minutes.
     let doubled = (0..13).fold("SELECT 'xxxxxxxx' AS x".to_owned(), |inner, _| {
@@ -168,7 +189,12 @@ async fn work_on_long_texts_ends_in_time() {
     });
     let query = format!("SELECT levenshtein(x, x) FROM ({doubled})");
     let problem = answer(json!({ "q": query }), limits).await.unwrap_err();
-    assert_eq!((problem.status, problem.code), (422, "sql.limit"), "{}", problem.detail);
+    assert_eq!(
+        (problem.status, problem.code),
+        (422, "sql.limit"),
+        "{}",
+        problem.detail
+    );
     assert!(problem.detail.contains("too long"), "{}", problem.detail);
 }
 
@@ -187,12 +213,18 @@ async fn texts_and_columns_of_a_query_are_bounded() {
     let computed = format!("SELECT {} FROM rollup_5s", columns(300, "upper(metric) ||"))
         .replace("|| c", "|| 'c' c");
     for query in [repeated, computed] {
-        let problem = answer(json!({ "q": query }), SqlLimits::default()).await.unwrap_err();
+        let problem = answer(json!({ "q": query }), SqlLimits::default())
+            .await
+            .unwrap_err();
         let (status, code) = (problem.status, problem.code);
         assert_eq!((status, code), (422, "sql.limit"), "{}", problem.detail);
     }
     let few = format!("SELECT {} FROM rollup_5s", columns(50, "upper(metric)"));
-    assert!(answer(json!({ "q": few }), SqlLimits::default()).await.is_ok());
+    assert!(
+        answer(json!({ "q": few }), SqlLimits::default())
+            .await
+            .is_ok()
+    );
 }
 
 #[tokio::test]

@@ -68,7 +68,11 @@ impl SeriesMetaEdit {
         ];
         let custom = self.custom.iter().flatten();
         let custom = custom.flat_map(|(name, value)| [name, value]);
-        texts.into_iter().flatten().chain(custom).map(String::as_str)
+        texts
+            .into_iter()
+            .flatten()
+            .chain(custom)
+            .map(String::as_str)
     }
 }
 

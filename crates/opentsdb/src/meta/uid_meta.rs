@@ -43,7 +43,11 @@ impl UidMetaEdit {
         let texts = [&self.display_name, &self.description, &self.notes];
         let custom = self.custom.iter().flatten();
         let custom = custom.flat_map(|(name, value)| [name, value]);
-        texts.into_iter().flatten().chain(custom).map(String::as_str)
+        texts
+            .into_iter()
+            .flatten()
+            .chain(custom)
+            .map(String::as_str)
     }
 }
 

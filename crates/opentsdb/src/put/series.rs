@@ -321,7 +321,10 @@ mod tests {
         let PutError::Argument(message) = refused.err().expect("5000 bytes are too many") else {
             panic!("another error")
         };
-        assert!(message.contains("limits.label_value_bytes_max = 4096"), "{message}");
+        assert!(
+            message.contains("limits.label_value_bytes_max = 4096"),
+            "{message}"
+        );
         assert!(message.len() < 300);
         assert!(UidKind::ALL.iter().all(|kind| uids.read(*kind).len() == 0));
     }

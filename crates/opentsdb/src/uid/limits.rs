@@ -16,7 +16,7 @@ const NAME_OVERHEAD: usize = 200;
 /// Most characters of a name that a message repeats.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// What names may take, by the settings of the server.
+/// Limits of names, by the settings of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameLimits {
     /// `limits.label_name_bytes_max`, of tag keys.

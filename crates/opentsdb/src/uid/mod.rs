@@ -106,7 +106,7 @@ impl Uids {
         }
     }
 
-    /// The same without names yet, with these limits of new ones.
+    /// Sets the limits of new names; to be called before there are any.
     pub(crate) fn with_limits(mut self, limits: NameLimits) -> Self {
         let memory = NameMemory::with_max(limits.uid_bytes_max);
         for space in &mut self.spaces {

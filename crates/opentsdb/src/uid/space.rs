@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use icecore_model::{CatalogChange, StoreError};
 
-use super::unsettled::{UidRecord, Unsettled};
 use super::limits::NameMemory;
+use super::unsettled::{UidRecord, Unsettled};
 use super::{NameLimits, Uid, UidKind, exhausted};
 use crate::catalog_key::{self, UidKey};
 use crate::error::Error;
@@ -580,11 +580,16 @@ mod tests {
                         limits.label_value_bytes_max = 10";
         assert_eq!(refused, expected);
         let refused = assign(&mut keys, "123456").unwrap_err().message;
-        assert!(refused.contains("limits.label_name_bytes_max = 5"), "{refused}");
+        assert!(
+            refused.contains("limits.label_name_bytes_max = 5"),
+            "{refused}"
+        );
         let import = metrics.import(Uid(77), "12345678901", &mut Vec::new());
         assert!(matches!(import, Err(UidConflict::Refused(_))), "{import:?}");
         // Series of others are shown, whatever was allowed when they were stored.
-        metrics.get_or_adopt("12345678901", &mut Vec::new()).unwrap();
+        metrics
+            .get_or_adopt("12345678901", &mut Vec::new())
+            .unwrap();
         assign(&mut keys, "b").unwrap();
         assert_eq!(memory.used(), 4 * 200 + 10 + 5 + 11 + 1);
 
@@ -595,7 +600,10 @@ mod tests {
             keys.get_or_adopt("c", &mut Vec::new()),
         ] {
             let message = refused.unwrap_err().message;
-            assert!(message.contains("opentsdb.uid_bytes_max = 1000"), "{message}");
+            assert!(
+                message.contains("opentsdb.uid_bytes_max = 1000"),
+                "{message}"
+            );
         }
         assert!(keys.import(Uid(9), "c", &mut Vec::new()).is_err());
         assert_eq!(assign(&mut keys, "b"), Ok(Uid(2)));
@@ -612,8 +620,12 @@ mod tests {
         assert_eq!(space.memory.used(), 2 * 201);
         assign(&mut space, "a").unwrap();
         assert_eq!(space.memory.used(), 2 * 201);
-        space.load_former(&catalog_key::former_name(0, "z"), &uid.0.to_be_bytes()).unwrap();
-        space.load_former(&catalog_key::former_name(0, "z"), &uid.0.to_be_bytes()).unwrap();
+        space
+            .load_former(&catalog_key::former_name(0, "z"), &uid.0.to_be_bytes())
+            .unwrap();
+        space
+            .load_former(&catalog_key::former_name(0, "z"), &uid.0.to_be_bytes())
+            .unwrap();
         assert_eq!(space.memory.used(), 3 * 201);
     }
 

@@ -104,7 +104,13 @@ fn annotations_count_for_those_who_read_them() {
     let post = |notes: usize, start: i64| {
         let note = json!({"startTime": start, "notes": "n".repeat(notes)});
         let target = "/api/annotation";
-        ask(&daemon, Method::POST, target, &note.to_string(), &Allowance::default())
+        ask(
+            &daemon,
+            Method::POST,
+            target,
+            &note.to_string(),
+            &Allowance::default(),
+        )
     };
     for start in 0..30 {
         assert_eq!(post(50_000, B + start).0, 200);
@@ -115,8 +121,14 @@ fn annotations_count_for_those_who_read_them() {
     let window = format!("start_time={B}&end_time={}", B + 60);
     let targets = [
         format!("/api/annotations?{window}"),
-        format!("/api/query?start={B}&end={}&m=sum:m&global_annotations", B + 60),
-        format!("/api/query/gexp?start={B}&end={}&exp=scale(sum:m,2)&global_annotations", B + 60),
+        format!(
+            "/api/query?start={B}&end={}&m=sum:m&global_annotations",
+            B + 60
+        ),
+        format!(
+            "/api/query/gexp?start={B}&end={}&exp=scale(sum:m,2)&global_annotations",
+            B + 60
+        ),
     ];
     for target in targets {
         let with = |bytes: usize| {
@@ -132,7 +144,10 @@ fn annotations_count_for_those_who_read_them() {
     let target = format!("/api/annotation/bulk?{window}&global=true&method_override=delete");
     let little = Allowance::with_memory(MemoryBudget::new(100 << 10));
     let (status, text) = ask(&daemon, Method::GET, &target, "", &little);
-    assert!(status == 200 && text.contains("\"totalDeleted\":30"), "{text}");
+    assert!(
+        status == 200 && text.contains("\"totalDeleted\":30"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -152,23 +167,41 @@ fn names_are_bounded_in_length_and_number() {
     };
     let (status, text) = assign(&["y".repeat(5000)]);
     assert_eq!(status, 400, "{text}");
-    assert!(text.contains("limits.label_value_bytes_max = 4096"), "{text}");
+    assert!(
+        text.contains("limits.label_value_bytes_max = 4096"),
+        "{text}"
+    );
     daemon.put(&[("host", "a")], &[(0, json!(1))]);
     let names: Vec<String> = (0..30).map(|i| format!("name{i}")).collect();
     let (status, text) = assign(&names);
     assert_eq!(status, 400);
-    assert!(text.contains("\"name0\":\"") && text.contains("opentsdb.uid_bytes_max = 5000"), "{text}");
+    assert!(
+        text.contains("\"name0\":\"") && text.contains("opentsdb.uid_bytes_max = 5000"),
+        "{text}"
+    );
     let put = |host: &str| {
         let point = json!({"metric": "m", "timestamp": B, "value": 1, "tags": {"host": host}});
         let target = "/api/put?details";
-        ask(&daemon, Method::POST, target, &point.to_string(), &Allowance::default())
+        ask(
+            &daemon,
+            Method::POST,
+            target,
+            &point.to_string(),
+            &Allowance::default(),
+        )
     };
     assert_eq!(put("a").0, 200);
     let (status, text) = put("another");
     assert_eq!(status, 400);
     assert!(text.contains("opentsdb.uid_bytes_max"), "{text}");
     let rename = json!({"tagv": "a", "name": "b".repeat(5000)}).to_string();
-    let (status, text) = ask(&daemon, Method::POST, "/api/uid/rename", &rename, &Allowance::default());
+    let (status, text) = ask(
+        &daemon,
+        Method::POST,
+        "/api/uid/rename",
+        &rename,
+        &Allowance::default(),
+    );
     assert_eq!(status, 400);
     assert!(text.contains("limits.label_value_bytes_max"), "{text}");
 }

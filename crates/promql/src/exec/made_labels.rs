@@ -2,8 +2,8 @@
 //!
 //! Holds always:
 //! - Memory of labels is reserved before they are built.
-//! - No value is longer than `query.label_value_bytes_max`, and no label set that was made is larger
-//!   than [`LABEL_SET_BYTES_MAX`]: nested calls of `label_join` would multiply their bytes.
+//! - No value is longer than `query.label_value_bytes_max`, and no label set larger than
+//!   [`LABEL_SET_BYTES_MAX`]: nested calls of `label_join` would multiply their bytes.
 
 use icecore_model::{Labels, Reservation};
 use parking_lot::Mutex;
@@ -138,7 +138,14 @@ mod tests {
     #[test]
     fn a_label_is_set_in_its_place() {
         let labels = Labels::from_pairs([("__name__", "m"), ("b", "2"), ("d", "4")]);
-        for (name, value) in [("a", "1"), ("b", "3"), ("c", "3"), ("e", "5"), ("d", ""), ("x", "")] {
+        for (name, value) in [
+            ("a", "1"),
+            ("b", "3"),
+            ("c", "3"),
+            ("e", "5"),
+            ("d", ""),
+            ("x", ""),
+        ] {
             let (made, peak) = with_maker(1 << 20, |maker| maker.with_label(&labels, name, value));
             let pairs = labels.iter().chain([(name, value)]);
             let expected = Labels::from_pairs(pairs);
@@ -160,7 +167,12 @@ mod tests {
         let (refused, peak) = set("ab", 1 << 30);
         assert!(refused.unwrap_err().contains("take 1048577 bytes"));
         assert_eq!(peak, 0);
-        assert!(set("a", 1 << 20).0.unwrap_err().contains("query.max_memory"));
+        assert!(
+            set("a", 1 << 20)
+                .0
+                .unwrap_err()
+                .contains("query.max_memory")
+        );
     }
 
     #[test]

@@ -249,7 +249,9 @@ mod tests {
         let error = |name: &str, texts: &[&str]| {
             let mut setup = Setup::new(1).series().texts(texts);
             setup.label_value_bytes_max = 41;
-            setup.vector(name, rows.to_vec()).map_err(|error| error.to_string())
+            setup
+                .vector(name, rows.to_vec())
+                .map_err(|error| error.to_string())
         };
         assert!(error("label_join", &["dst", "-", "src", "src"]).is_ok());
         assert!(error("label_replace", &["dst", "$1-$1", "src", "(.*)"]).is_ok());

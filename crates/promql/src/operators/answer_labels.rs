@@ -49,6 +49,10 @@ mod tests {
         let value = "\u{1}".repeat(30_000);
         let pairs = (0..100).map(|i| (format!("label{i}"), value.as_str()));
         let text = text_of(&Labels::from_pairs(pairs));
-        assert!(text.len() < 500_000 && text.ends_with(", …}"), "{}", text.len());
+        assert!(
+            text.len() < 500_000 && text.ends_with(", …}"),
+            "{}",
+            text.len()
+        );
     }
 }

@@ -122,7 +122,7 @@ impl fmt::Display for EncodingError {
 pub(crate) enum DecompressError {
     /// It would be longer than this many bytes.
     TooLarge(usize),
-    /// It expands to far more than bodies do.
+    /// The body expands to far more than bodies do.
     Ratio(RatioExceeded),
     /// It is not in the form that it claims.
     Broken(String),
@@ -287,12 +287,20 @@ mod tests {
         for (encoding, bomb) in [(Encoding::Gzip, gzip_bomb), (Encoding::Zstd, zstd_bomb)] {
             let mut into = Vec::new();
             let outcome = decompress(encoding, &bomb, usize::MAX, &mut into);
-            assert!(matches!(outcome, Err(DecompressError::Ratio(_))), "{outcome:?}");
+            assert!(
+                matches!(outcome, Err(DecompressError::Ratio(_))),
+                "{outcome:?}"
+            );
             let most = EXPANDED_FREE as usize + RATIO_MAX as usize * bomb.len();
             assert!(into.len() <= most + STEP_BYTES, "{}", into.len());
         }
         // As well as anything real, and anything that is small.
-        let line = |i: u64| format!("http_requests_total{{instance=\"host-1\"}} 0 {}\n", i * 15_000);
+        let line = |i: u64| {
+            format!(
+                "http_requests_total{{instance=\"host-1\"}} 0 {}\n",
+                i * 15_000
+            )
+        };
         let lines: String = (0..400_000).map(line).collect();
         for text in [lines.into_bytes(), vec![0; 16 << 20]] {
             let body = compressed(Encoding::Gzip, &text);

@@ -149,13 +149,7 @@ impl Join<'_> {
         )
     }
 
-    fn push(
-        &self,
-        rows: &mut Vec<Row>,
-        many: &Labels,
-        one: &Labels,
-        values: Values,
-    ) -> Result<()> {
+    fn push(&self, rows: &mut Vec<Row>, many: &Labels, one: &Labels, values: Values) -> Result<()> {
         if !values.is_empty() {
             let labels = self.result_labels(many, one)?;
             self.push_as(rows, labels, values)?;

@@ -21,9 +21,7 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::middleware::body::next_piece;
-use crate::middleware::decompress::{
-    Encoding, RatioExceeded, ZSTD_WINDOW_LOG_MAX, check_ratio,
-};
+use crate::middleware::decompress::{Encoding, RatioExceeded, ZSTD_WINDOW_LOG_MAX, check_ratio};
 use crate::middleware::error::ApiError;
 
 /// BodyChunks that are read ahead, each as large as a socket delivers them.
@@ -32,15 +30,15 @@ const PIECES_AHEAD: usize = 4;
 /// What is asked for at a time.
 const READ_BYTES: usize = 128 << 10;
 
-/// Samples of text that a byte of a compressed body may hold, and those that are free: parsing and
-/// storing a line of four bytes takes as long as that of a long one. The most compact exports take a
-/// byte for a sample.
+/// Samples of text that a byte of a compressed body may hold, and those that are free: a line of
+/// four bytes takes as long to parse and store as a long one. The most compact exports take a byte
+/// for a sample.
 const SAMPLES_PER_BYTE_MAX: u64 = 4;
 const SAMPLES_FREE: u64 = 1_000_000;
 
 /// Time that reading a compressed body may take, without the time that it waits for the client or
-/// the store, and the bytes that must have arrived for each second beyond that. Hundreds of times
-/// what reading takes, so that only work that nobody thought of ends so.
+/// the store, and the bytes that must have arrived for each second beyond that. Many times what
+/// reading takes on a slow machine: a last resort for work that the other limits do not see.
 const WORK_TIME_FREE: Duration = Duration::from_secs(30);
 const WORK_BYTES_PER_SECOND: u64 = 64 << 10;
 
@@ -61,7 +59,7 @@ pub(super) enum TooMuchWork {
     Time { sent: u64, seconds: u64 },
 }
 
-/// What a body has cost so far.
+/// The cost of a body so far: bytes, samples, and time.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     sent: AtomicU64,
@@ -143,7 +141,7 @@ pub(super) struct BodyChunks {
 }
 
 impl BodyChunks {
-    /// What the body costs.
+    /// Returns the meter of this body.
     pub(super) fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }
@@ -285,7 +283,10 @@ mod tests {
         let (sender, pieces) = pieces();
         let sending = std::thread::spawn(move || {
             for piece in body.chunks(10_000) {
-                if sender.blocking_send(Ok(Bytes::copy_from_slice(piece))).is_err() {
+                if sender
+                    .blocking_send(Ok(Bytes::copy_from_slice(piece)))
+                    .is_err()
+                {
                     return;
                 }
             }
@@ -338,12 +339,22 @@ mod tests {
         meter.count_samples(1_000_000 + (4 << 20));
         assert_eq!(meter.check(0, 46 * second), Ok(()));
         let late = meter.check(0, 48 * second);
-        assert!(matches!(late, Err(TooMuchWork::Time { seconds: 48, .. })), "{late:?}");
+        assert!(
+            matches!(late, Err(TooMuchWork::Time { seconds: 48, .. })),
+            "{late:?}"
+        );
         meter.waiting(|| std::thread::sleep(Duration::from_millis(50)));
-        assert_eq!(meter.check(0, 46 * second + Duration::from_millis(40)), Ok(()));
+        assert_eq!(
+            meter.check(0, 46 * second + Duration::from_millis(40)),
+            Ok(())
+        );
         meter.count_samples(1);
         let many = meter.check(0, second);
         assert!(matches!(many, Err(TooMuchWork::Samples { .. })), "{many:?}");
-        assert!(many.unwrap_err().to_string().contains("without compression"));
+        assert!(
+            many.unwrap_err()
+                .to_string()
+                .contains("without compression")
+        );
     }
 }

@@ -55,7 +55,7 @@ pub(super) struct BatchReader {
     pub(super) limits: BatchLimits,
     pub(super) batches: mpsc::Sender<Batch>,
     pub(super) memory: WriteMemory,
-    /// What the body costs.
+    /// Counts samples and waiting for the limits of compressed bodies.
     pub(super) meter: Arc<Meter>,
 }
 
