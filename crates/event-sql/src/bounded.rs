@@ -131,10 +131,6 @@ impl ScalarUDFImpl for Bounded {
         self.inner.aliases()
     }
 
-    fn display_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.inner().display_name(args)
-    }
-
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         self.inner.schema_name(args)
     }
