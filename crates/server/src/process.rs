@@ -169,7 +169,7 @@ impl Process {
             warn!("{warning}");
         }
         apply_exclusion(&mut config.query, &mut tsd_config);
-        tsd_config.name_limits = name_limits(&config.opentsdb, &config.storage.limits);
+        tsd_config.name_limits = name_limits(&config);
         let app = Arc::new(App::new(&config, &ROUTES, Arc::clone(&access), clock)?);
         let handler =
             |router, protocols| ConnectionHandler::new(router, protocols, Arc::clone(&access));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use icecore_opentsdb::{Config, ConfigFile, ConfigNote, NameLimits};
 use icecore_settings::{ConfigError, Position, Problem};
-use icecore_storage::Limits;
 
+use super::Config as ServerConfig;
 use super::options::{ExcludeAggregates, OpenTsdbOptions, QueryOptions};
 
 /// What queries imply about series that clients of OpenTSDB write, and its own about all others.
@@ -21,11 +21,12 @@ pub(crate) fn apply_exclusion(query: &mut QueryOptions, tsd: &mut Config) {
 }
 
 /// Limits of the names that get UIDs: those of labels, which they become.
-pub(crate) fn name_limits(options: &OpenTsdbOptions, limits: &Limits) -> NameLimits {
+pub(crate) fn name_limits(config: &ServerConfig) -> NameLimits {
+    let limits = &config.storage.limits;
     NameLimits {
         label_name_bytes_max: limits.label_name_bytes_max,
         label_value_bytes_max: limits.label_value_bytes_max,
-        uid_bytes_max: options.uid_bytes_max,
+        uid_bytes_max: config.opentsdb.uid_bytes_max,
     }
 }
 
