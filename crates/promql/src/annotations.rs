@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use crate::calendar::rfc3339;
-use crate::exec::shortened;
 use crate::histogram::MonotonicityFix;
 use crate::parse::{Span, go_float, go_float_of_digits, line_and_column, quoted};
 
@@ -257,6 +256,19 @@ impl Annotation {
 /// names could yield thousands.
 const ANNOTATIONS_MAX: usize = 1000;
 
+/// Most bytes of a text that comes from labels and goes into an error or annotation: both go to
+/// clients and logs, and there may be many.
+const SHOWN_BYTES_MAX: usize = 1 << 10;
+
+/// The beginning of a text, with an ellipsis if there is more.
+pub(crate) fn shortened(text: &str) -> String {
+    let mut shown = text[..text.floor_char_boundary(SHOWN_BYTES_MAX)].to_owned();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
 /// The start of a span without a position: its end still orders it by evaluation, and its
 /// annotation points at the beginning of the query.
 pub(crate) const NO_POSITION: usize = usize::MAX;
@@ -444,6 +456,14 @@ mod tests {
         assert_eq!(warnings.len(), ANNOTATIONS_MAX);
         assert!(warnings.iter().all(|warning| warning.len() < 3000));
         assert_eq!(annotations.0.lock().annotations.len(), ANNOTATIONS_MAX);
+    }
+
+    #[test]
+    fn shown_texts_have_an_end() {
+        assert_eq!(shortened("short"), "short");
+        let long = "ü".repeat(SHOWN_BYTES_MAX);
+        let shown = shortened(&long);
+        assert!(shown.ends_with("ü…") && shown.len() == SHOWN_BYTES_MAX + "…".len());
     }
 
     #[test]

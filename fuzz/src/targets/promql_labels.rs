@@ -98,7 +98,7 @@ static DATA: LazyLock<MemorySource> = LazyLock::new(|| {
 });
 
 fn answer(query_seed: u64, time_seed: u64) {
-    let query = Generator(Random::new(query_seed)).query();
+    let query = Generator::new(query_seed).query();
     let random = &mut Random::new(time_seed);
     let end_ms = DATA_MS + random.within(0..900_000);
     let time = if random.one_in(2) {
@@ -134,11 +134,22 @@ fn answer(query_seed: u64, time_seed: u64) {
 }
 
 /// Writes queries that favour nested label functions.
-struct Generator(Random);
+struct Generator {
+    random: Random,
+    /// Labels that the vector may have: most of those that are read are among them.
+    known: Vec<&'static str>,
+}
 
 impl Generator {
+    fn new(seed: u64) -> Self {
+        Self {
+            random: Random::new(seed),
+            known: vec!["instance", "job", "version"],
+        }
+    }
+
     fn query(&mut self) -> String {
-        let nested = 1 + self.0.below(NESTED_MAX);
+        let nested = 1 + self.random.below(NESTED_MAX);
         let mut query = self.selector().to_owned();
         for _ in 0..nested {
             query = self.around(&query);
@@ -147,7 +158,7 @@ impl Generator {
     }
 
     fn selector(&mut self) -> &'static str {
-        self.0.pick(&[
+        self.random.pick(&[
             "requests_total",
             "temperature",
             "latency_bucket",
@@ -158,18 +169,36 @@ impl Generator {
     }
 
     fn label(&mut self) -> &'static str {
-        self.0.pick(&LABELS)
+        self.random.pick(&LABELS)
+    }
+
+    /// A label to read.
+    fn known_label(&mut self) -> &'static str {
+        if self.random.one_in(8) {
+            return self.label();
+        }
+        // The last ones are the longest.
+        let place = self.random.below(self.known.len().min(4));
+        self.known[self.known.len() - 1 - place]
+    }
+
+    /// A label to set.
+    fn new_label(&mut self) -> &'static str {
+        let label = self.label();
+        self.known.retain(|known| *known != label);
+        self.known.push(label);
+        label
     }
 
     fn labels(&mut self, count_max: usize) -> String {
-        let count = self.0.below(count_max + 1);
+        let count = self.random.below(count_max + 1);
         let labels: Vec<&str> = (0..count).map(|_| self.label()).collect();
         labels.join(", ")
     }
 
     /// A vector with a call or operator around it.
     fn around(&mut self, vector: &str) -> String {
-        match self.0.below(32) {
+        match self.random.below(32) {
             0..14 => self.label_join(vector),
             14..20 => self.label_replace(vector),
             20 => {
@@ -179,17 +208,19 @@ impl Generator {
             }
             21 => format!("info({vector})"),
             22 | 23 => {
-                let (labels, other) = (self.labels(4), self.selector());
+                let (labels, other) = (self.labels(4).replace("job", "a"), self.selector());
                 let other = self.label_join(&format!("max by (job) ({other})"));
                 format!("{vector} * on (job) group_left ({labels}) {other}")
             }
             24 => {
-                let word = self.0.pick(&["by", "without"]);
-                let op = self.0.pick(&["sum", "max", "count", "group"]);
+                let word = self.random.pick(&["by", "without"]);
+                let op = self.random.pick(&["sum", "max", "count", "group"]);
                 format!("{op} {word} ({}) ({vector})", self.labels(6))
             }
             25 => {
-                let op = self.0.pick(&["topk(20, ", "limitk(20, ", "quantile(0.5, "]);
+                let op = self
+                    .random
+                    .pick(&["topk(20, ", "limitk(20, ", "quantile(0.5, "]);
                 format!("{op}{vector})")
             }
             26 => {
@@ -206,12 +237,13 @@ impl Generator {
 
     /// A label that repeats others.
     fn label_join(&mut self, vector: &str) -> String {
-        let to = self.label();
-        let separator = self.0.pick(&["", "-", "0123456789abcdef"]);
-        let from = self.label();
-        let repeated = 1 + self.0.below(8);
+        let from = self.known_label();
+        let other = self.known_label();
+        let to = self.new_label();
+        let separator = self.random.pick(&["", "-", "0123456789abcdef"]);
+        let repeated = 1 + self.random.below(8);
         let mut sources = vec![format!("\"{from}\""); repeated];
-        sources.push(format!("\"{}\"", self.label()));
+        sources.push(format!("\"{other}\""));
         format!(
             "label_join({vector}, \"{to}\", \"{separator}\", {})",
             sources.join(", ")
@@ -219,14 +251,15 @@ impl Generator {
     }
 
     fn label_replace(&mut self, vector: &str) -> String {
-        let (to, from) = (self.label(), self.label());
-        let pattern = self.0.pick(&["(.*)", "(.+)", "(.)(.*)", ""]);
-        let template = match self.0.below(4) {
-            0 => "x".repeat(1 + self.0.below(2000)),
+        let from = self.known_label();
+        let to = self.new_label();
+        let pattern = self.random.pick(&["(.*)", "(.+)", "(.)(.*)", ""]);
+        let template = match self.random.below(4) {
+            0 => "x".repeat(1 + self.random.below(2000)),
             _ => self
-                .0
+                .random
                 .pick(&["$1", "$1-", "$0", "${2}"])
-                .repeat(1 + self.0.below(40)),
+                .repeat(1 + self.random.below(40)),
         };
         format!("label_replace({vector}, \"{to}\", \"{template}\", \"{from}\", \"{pattern}\")")
     }

@@ -100,7 +100,12 @@ fn memory_is_limited_by_a_setting_that_the_error_names() {
 
 #[test]
 fn annotations_count_for_those_who_read_them() {
-    let daemon = daemon();
+    let daemon = Daemon::new(Config {
+        enable_chunked: true,
+        max_chunk: 1 << 20,
+        ..Config::default()
+    });
+    daemon.put(&[("host", "a")], &[(0, json!(1))]);
     let post = |notes: usize, start: i64| {
         let note = json!({"startTime": start, "notes": "n".repeat(notes)});
         let target = "/api/annotation";
@@ -154,6 +159,8 @@ fn annotations_count_for_those_who_read_them() {
 fn names_are_bounded_in_length_and_number() {
     let daemon = Daemon::new(Config {
         auto_create_metrics: true,
+        enable_chunked: true,
+        max_chunk: 1 << 20,
         name_limits: NameLimits {
             uid_bytes_max: 5000,
             ..NameLimits::default()

@@ -9,6 +9,7 @@ use icecore_model::{Labels, Reservation};
 use parking_lot::Mutex;
 
 use super::{Context, Row, Values};
+use crate::annotations::shortened;
 use crate::error::{Error, Result};
 
 /// Most bytes of the names and values of one label set that a query makes. Three times as many as
@@ -101,19 +102,6 @@ impl<'q> LabelMaker<'q> {
     }
 }
 
-/// Most bytes of a text that comes from labels and goes into an error or annotation: both go to
-/// clients and logs, and there may be many.
-const SHOWN_BYTES_MAX: usize = 1 << 10;
-
-/// The beginning of a text, with an ellipsis if there is more.
-pub(crate) fn shortened(text: &str) -> String {
-    let mut shown = text[..text.floor_char_boundary(SHOWN_BYTES_MAX)].to_owned();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
@@ -173,13 +161,5 @@ mod tests {
                 .unwrap_err()
                 .contains("query.max_memory")
         );
-    }
-
-    #[test]
-    fn shown_texts_have_an_end() {
-        assert_eq!(shortened("short"), "short");
-        let long = "ü".repeat(SHOWN_BYTES_MAX);
-        let shown = shortened(&long);
-        assert!(shown.ends_with("ü…") && shown.len() == SHOWN_BYTES_MAX + "…".len());
     }
 }

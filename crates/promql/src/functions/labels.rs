@@ -278,7 +278,7 @@ mod tests {
     fn made_labels_count_before_they_are_made() {
         let names: Vec<String> = (0..100).map(|i| format!("m{{i={i}}}")).collect();
         let rows: Vec<Row> = names.iter().map(|s| Setup::row(s, &[1.0])).collect();
-        let value = "x".repeat(1000);
+        let value = "x".repeat(900);
         for (name, texts) in [
             ("label_replace", &["dst", &value, "", ""][..]),
             ("label_join", &["dst", &value, "i", "i"]),

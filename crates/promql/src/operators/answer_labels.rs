@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use icecore_model::Labels;
 
 use super::label_key::{is_metric_label, without_name};
-use crate::exec::{Row, shortened};
+use crate::annotations::shortened;
+use crate::exec::Row;
 
 /// Removes the metric names that functions dropped, at the end of the evaluation.
 pub(crate) fn drop_names(rows: &mut [Row]) {

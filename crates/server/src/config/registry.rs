@@ -262,7 +262,7 @@ pub static SETTINGS: &[Setting] = &[
         "Samples that one query may hold in memory at once; more is an error. Prometheus' default."),
     setting!("query.max_memory", Size, query.engine.memory_max, "1MiB" to "",
         "Memory of one query or other read request; more is an error. Enough for 11000 steps of ten thousand series, and one query cannot take a small host down."),
-    setting!("query.label_value_bytes_max", Size, query.engine.label_value_bytes_max, "1KiB" to "1MiB",
+    setting!("query.label_value_bytes_max", Size, query.engine.label_value_bytes_max, "1KiB" to "",
         "Bytes of a label value that a function of a query makes (label_join, label_replace, count_values); more is an error. As many as a stored value may have, whatever limits.label_value_bytes_max admits: nested functions multiply them."),
     setting!(
         "query.delayed_name_removal",

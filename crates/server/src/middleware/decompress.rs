@@ -27,7 +27,7 @@ const STEP_BYTES: usize = 256 << 10;
 pub(crate) const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// Bytes that any body may expand to.
-const EXPANDED_FREE: u64 = 16 << 20;
+const EXPANDED_FREE: u64 = 32 << 20;
 
 /// Most bytes that a byte of a compressed body may expand to, beyond those that are free. Exports
 /// come to 10 to 60, those of constant values with long labels to 150. Of gzip, 1 030 are possible,
@@ -302,13 +302,13 @@ mod tests {
             )
         };
         let lines: String = (0..400_000).map(line).collect();
-        for text in [lines.into_bytes(), vec![0; 16 << 20]] {
+        for text in [lines.into_bytes(), vec![0; 32 << 20]] {
             let body = compressed(Encoding::Gzip, &text);
             let mut into = Vec::new();
             decompress(Encoding::Gzip, &body, usize::MAX, &mut into).unwrap();
             assert_eq!(into.len(), text.len());
         }
-        let plain = vec![0; 20 << 20];
+        let plain = vec![0; 40 << 20];
         decompress(Encoding::Identity, &plain, usize::MAX, &mut Vec::new()).unwrap();
     }
 
