@@ -139,7 +139,7 @@ mod tests {
             ("abc", "", 3),
             ("kitten", "sitting", 3),
             ("flaw", "lawn", 2),
-            ("größe", "grosse", 2),
+            ("größe", "grosse", 3),
             ("same", "same", 0),
         ] {
             assert_eq!(distance(left, right), expected, "{left} {right}");

@@ -274,6 +274,11 @@ async fn texts_are_computed() {
     ] {
         check(query, expected).await;
     }
+    let doubled = (0..10).fold("SELECT 'xxxxxxxx' AS x".to_owned(), |inner, _| {
+        format!("SELECT x || x AS x FROM ({inner})")
+    });
+    let query = format!("SELECT length(x), levenshtein(x, x || 'y') FROM ({doubled})");
+    check(&query, json!([[8192, 1]])).await;
     // Of columns, in subqueries, and in aggregations.
     check(
         "SELECT DISTINCT upper(metric) || '!' FROM rollup_5s WHERE metric IN (SELECT lower('ORDERS'))

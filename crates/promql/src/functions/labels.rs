@@ -18,6 +18,9 @@ pub(super) fn function(name: &str) -> Option<VectorFunction> {
     }
 }
 
+/// Longest pattern of `label_replace`: a parsed regex takes hundreds of bytes for each of its own.
+const PATTERN_BYTES_MAX: usize = 64 << 10;
+
 /// `label_replace(v, dst, replacement, src, regex)`
 fn label_replace(
     ctx: &CallContext<'_>,
@@ -26,6 +29,11 @@ fn label_replace(
 ) -> Result<Vec<Row>> {
     let (dst, replacement) = (ctx.text(1), ctx.text(2));
     let (src, pattern) = (ctx.text(3), ctx.text(4));
+    if pattern.len() > PATTERN_BYTES_MAX {
+        return Err(Error::LimitReached(format!(
+            "the regular expression of label_replace() is longer than {PATTERN_BYTES_MAX} bytes"
+        )));
+    }
     let Ok(regex) = AnchoredRegex::new(pattern) else {
         return Err(Error::Execution(format!(
             "invalid regular expression in label_replace(): {pattern}"
