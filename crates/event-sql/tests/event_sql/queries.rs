@@ -274,10 +274,10 @@ async fn texts_are_computed() {
     ] {
         check(query, expected).await;
     }
-    let doubled = (0..10).fold("SELECT 'xxxxxxxx' AS x".to_owned(), |inner, _| {
-        format!("SELECT x || x AS x FROM ({inner})")
+    let doubled = (0..10).fold("SELECT 'xxxxxxxx' AS x0".to_owned(), |inner, i| {
+        format!("SELECT x{i} || x{i} AS x{} FROM ({inner})", i + 1)
     });
-    let query = format!("SELECT length(x), levenshtein(x, x || 'y') FROM ({doubled})");
+    let query = format!("SELECT length(x10), levenshtein(x10, x10 || 'y') FROM ({doubled})");
     check(&query, json!([[8192, 1]])).await;
     // Of columns, in subqueries, and in aggregations.
     check(
