@@ -21,7 +21,7 @@ use crate::Target;
 const QUERY_BYTES: usize = 4 << 20;
 
 /// Memory of a query besides: batches in flight and text.
-const ALLOWANCE: usize = 64 << 20;
+const ALLOWANCE: usize = 16 << 20;
 
 /// Label functions around one vector.
 const NESTED_MAX: usize = 24;
