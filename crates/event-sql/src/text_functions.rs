@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, Int32Builder, StringArray, StringBuilder};
+use arrow::array::{AsArray, Int32Builder, StringArray, StringBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result};
