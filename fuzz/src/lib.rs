@@ -44,5 +44,6 @@ pub fn all_targets() -> Vec<Target> {
     all.extend(targets::exposition::targets());
     all.extend(targets::transfer::targets());
     all.extend(targets::promql::targets());
+    all.extend(targets::promql_labels::targets());
     all
 }

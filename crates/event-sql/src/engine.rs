@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::logical_expr::registry::FunctionRegistry as _;
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use futures::TryStreamExt as _;
@@ -13,6 +16,8 @@ use icecore_events::{EventSource, Problem};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::answer::{self, Found};
+use crate::functions::Functions;
+use crate::plan_limits;
 use crate::query_memory::{QueryMemory, QueryTime};
 use crate::request::{SqlAnswer, SqlRequest};
 use crate::source::{AbortOnDrop, Source};
@@ -22,9 +27,6 @@ use crate::tables::{self, CATALOG, SCHEMA};
 /// The stack of a thread: enough for the deepest plan of the longest text. It takes memory only as
 /// far as it is used.
 const STACK_BYTES: usize = 512 << 20;
-
-/// Functions that make large values of small ones, in memory that no limit of a query sees.
-const REFUSED_FUNCTIONS: [&str; 3] = ["lpad", "repeat", "rpad"];
 
 /// What a query may take.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +87,7 @@ impl SqlEngine {
         let work = async move {
             let statement = statement::parse(&request.query)?;
             let context = context(limits, time.clone()).map_err(|error| problem(&error))?;
-            let running = run(&context, source, statement, &request, limits);
+            let running = run(context, source, statement, &request, limits);
             let done = tokio::time::timeout(limits.time, running).await;
             let found = done.unwrap_or_else(|_| Err(time.problem()))?;
             answer::write(&request, &found)
@@ -106,19 +108,33 @@ impl Drop for SqlEngine {
 }
 
 async fn run(
-    context: &SessionContext,
+    (mut context, pool): (SessionContext, Arc<dyn MemoryPool>),
     source: Source,
     statement: datafusion::sql::parser::Statement,
     request: &SqlRequest,
     limits: SqlLimits,
 ) -> Result<Found, Problem> {
-    let registered = tables::register(context, &source, request.allow_full_scan);
+    let registered = tables::register(&context, &source, request.allow_full_scan);
     registered.map_err(|error| problem(&error))?;
-    let found = execute(context, statement, request.limit, limits.memory_bytes).await;
+    let functions = Arc::new(Functions::new(&context, &pool));
+    let planned = context.register_expr_planner(Arc::clone(&functions) as Arc<dyn ExprPlanner>);
+    planned.map_err(|error| problem(&error))?;
+    let found = execute(
+        &context,
+        &functions,
+        statement,
+        request.limit,
+        limits.memory_bytes,
+    )
+    .await;
     found.map_err(|error| problem(&error))
 }
 
-fn context(limits: SqlLimits, time: QueryTime) -> datafusion::error::Result<SessionContext> {
+/// A context, and the memory of what runs in it.
+fn context(
+    limits: SqlLimits,
+    time: QueryTime,
+) -> datafusion::error::Result<(SessionContext, Arc<dyn MemoryPool>)> {
     let config = SessionConfig::new()
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
         .with_create_default_catalog_and_schema(false)
@@ -126,19 +142,22 @@ fn context(limits: SqlLimits, time: QueryTime) -> datafusion::error::Result<Sess
         .with_target_partitions(limits.threads.max(1));
     // Nothing is written to disks of this machine.
     let no_disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+    let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemory::new(limits.memory_bytes, time));
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(QueryMemory::new(limits.memory_bytes, time)))
+        .with_memory_pool(Arc::clone(&pool))
         .with_disk_manager_builder(no_disk)
         .build_arc()?;
     let context = SessionContext::new_with_config_rt(config, runtime);
-    for name in REFUSED_FUNCTIONS {
-        context.deregister_udf(name);
+    // Functions that are used as tables make any number of rows of nothing.
+    for name in context.state().table_functions().keys() {
+        context.deregister_udtf(name);
     }
-    Ok(context)
+    Ok((context, pool))
 }
 
 async fn execute(
     context: &SessionContext,
+    functions: &Functions,
     statement: datafusion::sql::parser::Statement,
     limit: usize,
     memory_bytes: usize,
@@ -149,6 +168,10 @@ async fn execute(
         .with_allow_dml(false)
         .with_allow_statements(false);
     only_reads.verify_plan(&plan)?;
+    let plan = functions.bound(plan)?;
+    let state = context.state();
+    let batch_rows = state.config().batch_size();
+    plan_limits::check(&state.optimize(&plan)?, batch_rows, memory_bytes)?;
     let frame = context.execute_logical_plan(plan).await?;
     let plan = frame.create_physical_plan().await?;
     let mut stream = execute_stream(plan, context.task_ctx())?;

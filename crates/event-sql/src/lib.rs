@@ -9,6 +9,7 @@
 //! - A query sees one state of all events, each of them once, and none that is too old to be kept.
 //! - Queries run on threads of their own, with limits of time and memory, and end when nobody waits
 //!   for them any more.
+//! - Functions are those on a list, and texts that they make count towards the memory.
 //! - Nothing but events and cells can be read, and nothing can be written.
 //!
 //! Without the feature `sql` this crate is empty, so that a build of everything else is quick.
@@ -16,10 +17,13 @@
 #![cfg(feature = "sql")]
 
 mod answer;
+mod bounded;
 mod engine;
 mod event_batches;
 mod event_table;
+mod functions;
 mod json_get;
+mod plan_limits;
 mod pushdown;
 mod query_memory;
 mod request;
@@ -29,6 +33,7 @@ mod scanned;
 mod source;
 mod statement;
 mod tables;
+mod text_functions;
 
 pub use engine::{SqlEngine, SqlLimits};
 pub use request::{SqlAnswer, SqlFormat, SqlRequest};

@@ -12,7 +12,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::quote::{write_label_name, write_quoted};
 
@@ -75,7 +75,7 @@ impl Labels {
             text: text.into_boxed_str(),
             ends: ends.into_boxed_slice(),
         };
-        labels.fingerprint = fingerprint(pairs_of(&labels));
+        labels.fingerprint = fingerprint(pairs_of(&labels), bytes + 4 * count);
         Self(Arc::new(labels))
     }
 
@@ -126,7 +126,13 @@ impl Labels {
 
     /// Bytes that the set holds in memory, for accounting.
     pub fn heap_bytes(&self) -> usize {
-        size_of::<Inner>() + self.0.text.len() + 4 * self.0.ends.len()
+        Self::heap_bytes_of(self.len(), self.0.text.len())
+    }
+
+    /// Bytes that a set of `count` labels would hold in memory, whose names and values take
+    /// `text_bytes`.
+    pub fn heap_bytes_of(count: usize, text_bytes: usize) -> usize {
+        size_of::<Inner>() + text_bytes + 8 * count
     }
 }
 
@@ -141,19 +147,31 @@ fn pairs_of(inner: &Inner) -> impl ExactSizeIterator<Item = (&str, &str)> + Clon
     })
 }
 
+/// Most bytes of the hash's input that are gathered first: threads keep the buffer, and a query can
+/// make labels of any size.
+const HASHED_BYTES_MAX: usize = 64 << 10;
+
 thread_local! {
     /// Input of the hash, reused because label sets are made by the million.
     static HASHED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-fn fingerprint<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> u128 {
+/// The fingerprint of pairs that are `bytes` of input for the hash.
+fn fingerprint<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>, bytes: usize) -> u128 {
+    let pieces = pairs.flat_map(|(name, value)| [name, value]);
+    if bytes > HASHED_BYTES_MAX {
+        let mut hash = Xxh3::new();
+        for piece in pieces {
+            hash.update(&(piece.len() as u16).to_le_bytes());
+            hash.update(piece.as_bytes());
+        }
+        return hash.digest128();
+    }
     HASHED.with_borrow_mut(|buffer| {
         buffer.clear();
-        for (name, value) in pairs {
-            for piece in [name, value] {
-                buffer.extend_from_slice(&(piece.len() as u16).to_le_bytes());
-                buffer.extend_from_slice(piece.as_bytes());
-            }
+        for piece in pieces {
+            buffer.extend_from_slice(&(piece.len() as u16).to_le_bytes());
+            buffer.extend_from_slice(piece.as_bytes());
         }
         xxh3_128(buffer)
     })
@@ -305,6 +323,26 @@ mod tests {
             Labels::empty().fingerprint(),
             0x99aa06d3014798d86001c324468d497f
         );
+    }
+
+    #[test]
+    fn large_sets_have_the_same_fingerprint_without_a_buffer() {
+        for value_bytes in [
+            HASHED_BYTES_MAX - 20,
+            HASHED_BYTES_MAX,
+            3 * HASHED_BYTES_MAX,
+        ] {
+            let value = "v".repeat(value_bytes);
+            let labels = Labels::from_pairs([("a", value.as_str()), ("b", "2")]);
+            let mut input = Vec::new();
+            for piece in ["a", &value, "b", "2"] {
+                input.extend_from_slice(&(piece.len() as u16).to_le_bytes());
+                input.extend_from_slice(piece.as_bytes());
+            }
+            assert_eq!(labels.fingerprint(), xxh3_128(&input));
+        }
+        let kept = HASHED.with_borrow(Vec::capacity);
+        assert!(kept <= 2 * HASHED_BYTES_MAX, "{kept}");
     }
 
     fn pairs() -> impl Strategy<Value = Vec<(String, String)>> {

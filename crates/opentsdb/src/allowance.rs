@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use http::StatusCode;
 use icecore_model::{MemoryBudget, OutOfMemory, Reservation};
+use parking_lot::Mutex;
 
 use crate::error::Error;
 
@@ -17,18 +18,42 @@ pub struct Allowance {
     pub memory: Arc<MemoryBudget>,
     /// Set when the client has gone away or the time is over. What is computed ends soon after.
     pub canceled: Arc<AtomicBool>,
+    /// Memory of what is kept until the request is answered.
+    held: Arc<Mutex<Option<Reservation>>>,
 }
 
 impl Default for Allowance {
     fn default() -> Self {
-        Self {
-            memory: MemoryBudget::new(MEMORY_DEFAULT),
-            canceled: Arc::default(),
-        }
+        Self::with_memory(MemoryBudget::new(MEMORY_DEFAULT))
     }
 }
 
 impl Allowance {
+    /// Memory for a request that nothing cancels.
+    pub fn with_memory(memory: Arc<MemoryBudget>) -> Self {
+        Self::new(memory, Arc::default())
+    }
+
+    pub fn new(memory: Arc<MemoryBudget>, canceled: Arc<AtomicBool>) -> Self {
+        Self {
+            memory,
+            canceled,
+            held: Arc::default(),
+        }
+    }
+
+    /// Takes memory until the request is answered: until the last clone of this is dropped.
+    pub(crate) fn hold(&self, bytes: usize) -> Result<(), Error> {
+        let mut held = self.held.lock();
+        match &mut *held {
+            Some(held) => held.grow(bytes).map_err(out_of_memory),
+            None => {
+                *held = Some(self.reserve(bytes)?);
+                Ok(())
+            }
+        }
+    }
+
     pub(crate) fn is_canceled(&self) -> bool {
         self.canceled.load(Relaxed)
     }

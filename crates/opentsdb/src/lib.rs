@@ -62,4 +62,4 @@ pub use error::Error;
 pub use label_names::LabelIndex;
 pub use tsd::{PointDeletion, Stores, Tsd};
 pub use uid::tsuid::Tsuid;
-pub use uid::{Uid, UidKind};
+pub use uid::{NameLimits, Uid, UidKind};

@@ -101,6 +101,7 @@ impl Tsd {
         let rollups =
             rollups.map_err(|error| StoreError(format!("tsd.rollups.config: {error}")))?;
         let uids = Uids::new(config.uid_widths, config.random_metric_uids);
+        let uids = uids.with_limits(config.name_limits);
         uids.load(stores.catalog.as_ref()).await?;
         let uids = Arc::new(uids);
         let numbers = Numbers::load(stores.catalog.as_ref(), Arc::clone(&uids)).await?;

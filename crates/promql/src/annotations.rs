@@ -192,6 +192,38 @@ impl Ord for GoFloat {
 }
 
 impl Annotation {
+    /// With texts from labels cut where they are very long: a function can make them so.
+    fn shortened(mut self) -> Self {
+        let texts: [Option<&mut String>; 2] = match &mut self {
+            Self::BadBucketLabel { value, metric } => [Some(value), Some(&mut metric.0)],
+            Self::MixedClassicNative(metric)
+            | Self::ForcedMonotonicity(metric)
+            | Self::QuantileNaNResult(metric)
+            | Self::QuantileNaNSkew(metric)
+            | Self::FractionNaNs(metric) => [Some(&mut metric.0), None],
+            Self::MixedFloatsHistograms(name)
+            | Self::NativeHistogramNotCounter(name)
+            | Self::NativeHistogramNotGauge(name)
+            | Self::MixedExponentialCustom(name)
+            | Self::StartTimeOverlap(name)
+            | Self::PossibleNonCounter(name)
+            | Self::HistogramIgnoredInMixedRange(name) => [Some(name), None],
+            Self::InvalidRatio { .. }
+            | Self::InvalidQuantile(_)
+            | Self::MixedFloatsHistogramsInAggregation
+            | Self::IncompatibleBucketLayout(_)
+            | Self::SortInRangeQuery
+            | Self::CounterResetCollision(_)
+            | Self::IncompatibleTypes { .. }
+            | Self::HistogramIgnoredInAggregation(_)
+            | Self::MismatchedCustomBuckets(_) => [None, None],
+        };
+        for text in texts.into_iter().flatten() {
+            *text = shortened(text);
+        }
+        self
+    }
+
     fn is_warning(&self) -> bool {
         match self {
             Self::InvalidRatio { .. }
@@ -224,6 +256,19 @@ impl Annotation {
 /// names could yield thousands.
 const ANNOTATIONS_MAX: usize = 1000;
 
+/// Most bytes of a text that comes from labels and goes into an error or annotation: both go to
+/// clients and logs, and there may be many.
+const SHOWN_BYTES_MAX: usize = 1 << 10;
+
+/// The beginning of a text, with an ellipsis if there is more.
+pub(crate) fn shortened(text: &str) -> String {
+    let mut shown = text[..text.floor_char_boundary(SHOWN_BYTES_MAX)].to_owned();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
 /// The start of a span without a position: its end still orders it by evaluation, and its
 /// annotation points at the beginning of the query.
 pub(crate) const NO_POSITION: usize = usize::MAX;
@@ -241,6 +286,7 @@ struct AnnotationSet {
 
 impl Annotations {
     pub(crate) fn add(&self, span: Span, annotation: Annotation) {
+        let annotation = annotation.shortened();
         let mut set = self.0.lock();
         if set.annotations.len() < ANNOTATIONS_MAX {
             set.annotations.insert((span, annotation));
@@ -254,7 +300,7 @@ impl Annotations {
         metric: MetricSuffix,
         fixes: MonotonicityFixes,
     ) {
-        let key = (span, Annotation::ForcedMonotonicity(metric));
+        let key = (span, Annotation::ForcedMonotonicity(metric).shortened());
         let mut set = self.0.lock();
         if set.annotations.len() >= ANNOTATIONS_MAX && !set.annotations.contains(&key) {
             return;
@@ -288,8 +334,17 @@ impl Annotations {
         let fixes: Vec<_> = fixes
             .map(|((inner, annotation), fixes)| ((moved(inner), annotation.clone()), *fixes))
             .collect();
-        set.annotations.extend(annotations);
-        set.fixes.extend(fixes);
+        // A query may repeat a part as often as its text has room.
+        for annotation in annotations {
+            if set.annotations.len() < ANNOTATIONS_MAX {
+                set.annotations.insert(annotation);
+            }
+        }
+        for (key, fixes) in fixes {
+            if set.annotations.contains(&key) {
+                set.fixes.insert(key, fixes);
+            }
+        }
     }
 
     /// The warnings and the infos with their positions. An annotation with several positions gets
@@ -379,6 +434,36 @@ mod tests {
                 "PromQL info: input to histogram_quantile needed to be fixed for monotonicity (see https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile) for metric name \"series_1\", from buckets 2.5 to 100, with a max diff of 10, over 3 samples from 2023-12-25T00:00:00Z to 2024-12-25T00:00:00Z (1:4)"
             ]
         );
+    }
+
+    #[test]
+    fn annotations_are_bounded_in_size_and_number() {
+        let annotations = Annotations::default();
+        let span = |start| Span {
+            start,
+            end: start + 1,
+        };
+        for i in 0..2 * ANNOTATIONS_MAX {
+            let metric = MetricSuffix(format!("{i}{}", "m".repeat(50_000)));
+            let value = "v".repeat(50_000);
+            annotations.add(span(0), Annotation::BadBucketLabel { value, metric });
+        }
+        // Each use of a part of the query repeats its annotations.
+        for start in 1..10 {
+            annotations.repeat(span(0), start);
+        }
+        let (warnings, _) = annotations.render("query");
+        assert_eq!(warnings.len(), ANNOTATIONS_MAX);
+        assert!(warnings.iter().all(|warning| warning.len() < 3000));
+        assert_eq!(annotations.0.lock().annotations.len(), ANNOTATIONS_MAX);
+    }
+
+    #[test]
+    fn shown_texts_have_an_end() {
+        assert_eq!(shortened("short"), "short");
+        let long = "ü".repeat(SHOWN_BYTES_MAX);
+        let shown = shortened(&long);
+        assert!(shown.ends_with("ü…") && shown.len() == SHOWN_BYTES_MAX + "…".len());
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub struct EngineOptions {
     pub samples_max: usize,
     /// Most bytes of rows that one query holds at a time.
     pub memory_max: usize,
+    /// Most bytes of a label value that functions such as `label_join` make. As many as a stored
+    /// one may have, whatever ingest admits, so that functions can copy any.
+    pub label_value_bytes_max: usize,
     /// Most steps of a range query. Prometheus' 11 000: a week by the minute, and some.
     pub steps_max: usize,
     /// Whether functions that drop the metric name do so at the end of the evaluation, as in
@@ -48,6 +51,7 @@ impl Default for EngineOptions {
             timeout: Duration::from_secs(120),
             samples_max: 50_000_000,
             memory_max: 1 << 30,
+            label_value_bytes_max: 32 << 10,
             steps_max: 11_000,
             delayed_name_removal: false,
             implied: Arc::default(),
@@ -114,6 +118,7 @@ impl Engine {
         let limits = Limits {
             memory_bytes: self.options.memory_max,
             samples: self.options.samples_max,
+            label_value_bytes: self.options.label_value_bytes_max,
         };
         let mut context = Context::new(source, limits, canceled, started.checked_add(timeout));
         context.rollup = RollupReport::new(plan.rollup);

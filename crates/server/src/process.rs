@@ -32,7 +32,9 @@ use tracing::{error, info, warn};
 
 use crate::app::App;
 use crate::clock::process_clock;
-use crate::config::{Config, ConfigError, ListenAddress, LogFormat, apply_exclusion, tsd_config};
+use crate::config::{
+    Config, ConfigError, ListenAddress, LogFormat, apply_exclusion, name_limits, tsd_config,
+};
 use crate::events::{self, RunningEvents};
 use crate::listener::{ConnectionHandler, Listener, Protocols};
 use crate::opentsdb::{self, Telnet};
@@ -167,6 +169,7 @@ impl Process {
             warn!("{warning}");
         }
         apply_exclusion(&mut config.query, &mut tsd_config);
+        tsd_config.name_limits = name_limits(&config);
         let app = Arc::new(App::new(&config, &ROUTES, Arc::clone(&access), clock)?);
         let handler =
             |router, protocols| ConnectionHandler::new(router, protocols, Arc::clone(&access));

@@ -4,8 +4,9 @@
 //! parser leaves open: duplicated keys, aliases, merge keys, depth and size. Chosen over a serde
 //! front end because every problem with a setting must say line and column.
 //!
-//! Holds always: the tree is at most `DEPTH_MAX` deep and `NODES_MAX` nodes large, however the
-//! file uses aliases, so walking and dropping it is bounded.
+//! Holds always: the tree is at most `DEPTH_MAX` deep, and with what is kept for aliases it has at
+//! most `NODES_MAX` nodes with `TEXT_BYTES_MAX` of text, however the file uses aliases; so reading,
+//! walking and dropping it is bounded.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,6 +19,10 @@ const DEPTH_MAX: usize = 64;
 /// Above any real file (a hundred thousand static targets), below what a few lines of nested
 /// aliases can expand to.
 const NODES_MAX: usize = 1_000_000;
+
+/// Most bytes of keys and values, aliases counted in full: several times what the largest real file
+/// has. An alias repeats a text of any length with three characters.
+const TEXT_BYTES_MAX: usize = 32 << 20;
 
 /// Line and column, both counted from one, the column in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,16 +116,42 @@ struct Builder {
     /// The documents before this one; `None` where there may be only one.
     earlier: Option<Vec<Node>>,
     open: Vec<Collection>,
-    anchors: HashMap<usize, (Node, usize)>,
+    anchors: HashMap<usize, (Node, Size)>,
+    /// The size of the tree.
+    tree: Size,
+    /// The size of the copies in `anchors`: an anchor within an anchor is kept twice.
+    kept: Size,
+}
+
+/// Nodes with the bytes of their texts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
     nodes: usize,
+    text_bytes: usize,
+}
+
+impl Size {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            nodes: self.nodes.saturating_add(other.nodes),
+            text_bytes: self.text_bytes.saturating_add(other.text_bytes),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            nodes: self.nodes.saturating_sub(other.nodes),
+            text_bytes: self.text_bytes.saturating_sub(other.text_bytes),
+        }
+    }
 }
 
 /// A list or map whose end has not been reached.
 struct Collection {
     at: Position,
     anchor: usize,
-    /// Nodes in the whole document before this one: the difference at its end is its size.
-    nodes_before: usize,
+    /// The size of the tree before this collection: the difference at its end is its own.
+    before: Size,
     content: Content,
 }
 
@@ -147,10 +178,10 @@ impl Builder {
         let at = Position::from(&span.start);
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let nodes_before = self.nodes;
+                let before = self.tree;
+                self.count(1, text.len(), at)?;
                 let value = scalar(text.into_owned(), style, tag.as_deref(), at)?;
-                self.count(1, at)?;
-                self.finish(Node { at, value }, anchor, nodes_before)
+                self.finish(Node { at, value }, anchor, before)
             }
             Event::SequenceStart(anchor, tag) => {
                 refuse_unknown_tag(tag.as_deref(), at)?;
@@ -172,13 +203,16 @@ impl Builder {
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => {
                 // An anchor inside itself is not finished yet and so is not found here.
-                let (node, size) = self.anchors.get(&anchor).cloned().ok_or(YamlError {
+                let size = self.anchors.get(&anchor).map(|(_, size)| *size);
+                let before = self.tree;
+                let size = size.unwrap_or_default();
+                self.count(size.nodes, size.text_bytes, at)?;
+                let node = self.anchors.get(&anchor).map(|(node, _)| node.clone());
+                let node = node.ok_or(YamlError {
                     at,
                     reason: "this alias refers to something that contains it".into(),
                 })?;
-                let nodes_before = self.nodes;
-                self.count(size, at)?;
-                self.finish(node, 0, nodes_before)
+                self.finish(node, 0, before)
             }
             Event::DocumentStart(_) if self.root.is_some() => {
                 let Some(earlier) = &mut self.earlier else {
@@ -190,6 +224,7 @@ impl Builder {
                 earlier.extend(self.root.take());
                 // An alias never refers to another document.
                 self.anchors.clear();
+                self.kept = Size::default();
                 Ok(())
             }
             _ => Ok(()),
@@ -203,12 +238,12 @@ impl Builder {
                 reason: format!("nested more than {DEPTH_MAX} deep"),
             });
         }
-        let nodes_before = self.nodes;
-        self.count(1, at)?;
+        let before = self.tree;
+        self.count(1, 0, at)?;
         self.open.push(Collection {
             at,
             anchor,
-            nodes_before,
+            before,
             content,
         });
         Ok(())
@@ -234,13 +269,15 @@ impl Builder {
             at: collection.at,
             value,
         };
-        self.finish(node, collection.anchor, collection.nodes_before)
+        self.finish(node, collection.anchor, collection.before)
     }
 
     /// Puts a complete node where it belongs: the root, a list, a key, or the value of a key.
-    fn finish(&mut self, node: Node, anchor: usize, nodes_before: usize) -> Result<(), YamlError> {
+    fn finish(&mut self, node: Node, anchor: usize, before: Size) -> Result<(), YamlError> {
         if anchor != 0 {
-            let size = self.nodes - nodes_before;
+            let size = self.tree.minus(before);
+            self.kept = self.kept.plus(size);
+            self.check(node.at)?;
             self.anchors.insert(anchor, (node.clone(), size));
         }
         match self
@@ -268,15 +305,25 @@ impl Builder {
         Ok(())
     }
 
-    fn count(&mut self, nodes: usize, at: Position) -> Result<(), YamlError> {
-        self.nodes = self.nodes.saturating_add(nodes);
-        if self.nodes > NODES_MAX {
-            return Err(YamlError {
-                at,
-                reason: format!("more than {NODES_MAX} values, aliases counted in full"),
-            });
-        }
-        Ok(())
+    /// Counts what is about to become part of the tree.
+    fn count(&mut self, nodes: usize, text_bytes: usize, at: Position) -> Result<(), YamlError> {
+        self.tree = self.tree.plus(Size { nodes, text_bytes });
+        self.check(at)
+    }
+
+    fn check(&self, at: Position) -> Result<(), YamlError> {
+        let held = self.tree.plus(self.kept);
+        let reason = if held.nodes > NODES_MAX {
+            format!("more than {NODES_MAX} values, aliases counted in full")
+        } else if held.text_bytes > TEXT_BYTES_MAX {
+            format!(
+                "more than {TEXT_BYTES_MAX} bytes of text, aliases counted in full: use fewer \
+                 aliases of long texts, or several files"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(YamlError { at, reason })
     }
 }
 
@@ -483,6 +530,45 @@ mod tests {
         }
         let error = parse(&laughs).unwrap_err();
         assert!(error.reason.contains("more than"), "{error:?}");
+    }
+
+    #[test]
+    fn aliases_of_long_texts_are_bounded() {
+        let text = "x".repeat(1 << 20);
+        let aliased = |times: usize| {
+            let list = vec!["*a"; times].join(",");
+            parse(&format!("a: &a \"{text}\"\nb: [{list}]\n"))
+        };
+        // The text itself, what is kept for aliases, and the aliases.
+        assert!(aliased(29).is_ok());
+        let error = aliased(1000).unwrap_err();
+        assert!(
+            error
+                .reason
+                .contains("bytes of text, aliases counted in full"),
+            "{error:?}"
+        );
+        assert_eq!(
+            error.at,
+            Position {
+                line: 2,
+                column: 4 + 3 * 29 + 1
+            }
+        );
+        // By way of keys and merged maps, and without any alias: anchors within anchors are kept.
+        let merged = (0..40).map(|i| format!("b{i}: {{<<: *m}}\n"));
+        let merged = format!("m: &m {{k: \"{text}\"}}\n{}", merged.collect::<String>());
+        assert!(parse(&merged).unwrap_err().reason.contains("bytes of text"));
+        let opened: String = (0..40).map(|i| format!("&a{i} [")).collect();
+        let nested = format!("{opened}\"{text}\"{}", "]".repeat(40));
+        assert!(parse(&nested).unwrap_err().reason.contains("bytes of text"));
+        let documents = format!("a: &a \"{text}\"\nb: *a\n---\n").repeat(20);
+        assert!(
+            parse_stream(&documents)
+                .unwrap_err()
+                .reason
+                .contains("bytes of text")
+        );
     }
 
     proptest! {

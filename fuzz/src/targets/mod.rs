@@ -9,6 +9,7 @@ mod hostile_series;
 pub mod opentsdb;
 pub mod opentsdb_api;
 pub mod promql;
+pub mod promql_labels;
 pub mod records;
 pub mod rollup;
 pub mod transfer;

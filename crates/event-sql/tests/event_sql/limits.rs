@@ -108,3 +108,144 @@ async fn functions_that_make_much_of_little_are_refused() {
         assert_eq!(refused.unwrap_err().status, 400, "{function}");
     }
 }
+
+/// Each call makes several times what it is given.
+#[tokio::test]
+async fn nested_functions_end_at_the_memory_of_a_query() {
+    let nested = |outer: &dyn Fn(String) -> String| {
+        (0..40).fold("'xxxxxxxx'".to_owned(), |inner, _| outer(inner))
+    };
+    // Of a column nothing is known before the query runs. Each has a name of its own: DataFusion
+    // takes a projection that repeats the one below it for the same one.
+    let of_column = |outer: &dyn Fn(&str) -> String| {
+        let first = "SELECT metric AS x0 FROM rollup_5s".to_owned();
+        let query = (0..20).fold(first, |inner, i| {
+            let made = outer(&format!("x{i}"));
+            format!("SELECT {made} AS x{} FROM ({inner})", i + 1)
+        });
+        format!("SELECT max(octet_length(x20)) FROM ({query})")
+    };
+    let queries = [
+        format!(
+            "SELECT length({})",
+            nested(&|x| format!("replace({x}, 'x', 'xxxx')"))
+        ),
+        format!(
+            "SELECT length({})",
+            nested(&|x| format!("regexp_replace({x}, 'x', 'xx', 'g')"))
+        ),
+        of_column(&|x| format!("{x} || {x}")),
+        of_column(&|x| format!("concat({x}, {x})")),
+        of_column(&|x| format!("concat_ws('-', {x}, {x}, {x})")),
+        of_column(&|x| format!("replace({x}, 'o', 'oooo')")),
+        of_column(&|x| format!("overlay({x} placing {x} from 1 for 0)")),
+    ];
+    let limits = SqlLimits {
+        memory_bytes: 32 << 20,
+        ..SqlLimits::default()
+    };
+    for query in queries {
+        let began = Instant::now();
+        let problem = answer(json!({ "q": query }), limits).await.unwrap_err();
+        let (status, code) = (problem.status, problem.code);
+        assert_eq!(
+            (status, code),
+            (422, "sql.limit"),
+            "{query}: {}",
+            problem.detail
+        );
+        assert!(began.elapsed() < DEADLINE, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn work_on_long_texts_ends_in_time() {
+    let long = (0..12).fold("metric".to_owned(), |inner, _| {
+        format!("replace({inner}, 'o', 'oo')")
+    });
+    let limits = SqlLimits {
+        time: Duration::from_millis(300),
+        memory_bytes: MUCH_MEMORY,
+        ..SqlLimits::default()
+    };
+    let distances = format!(
+        "SELECT sum(levenshtein(a.x, b.x)) FROM (SELECT {long} AS x FROM rollup_5s) a,
+         (SELECT {long} AS x FROM rollup_5s) b, rollup_5s c"
+    );
+    let began = Instant::now();
+    let problem = answer(json!({ "q": distances }), limits).await.unwrap_err();
+    assert_eq!(
+        (problem.status, problem.code),
+        (422, "sql.limit"),
+        "{}",
+        problem.detail
+    );
+    assert!(began.elapsed() < DEADLINE, "{:?}", began.elapsed());
+    // One row alone would take minutes.
+    let doubled = (0..13).fold("SELECT 'xxxxxxxx' AS x0".to_owned(), |inner, i| {
+        format!("SELECT x{i} || x{i} AS x{} FROM ({inner})", i + 1)
+    });
+    let query = format!("SELECT levenshtein(x13, x13) FROM ({doubled})");
+    let problem = answer(json!({ "q": query }), limits).await.unwrap_err();
+    assert_eq!(
+        (problem.status, problem.code),
+        (422, "sql.limit"),
+        "{}",
+        problem.detail
+    );
+    assert!(problem.detail.contains("too long"), "{}", problem.detail);
+}
+
+/// The optimizer writes a text of a subquery wherever a query refers to it.
+#[tokio::test]
+async fn texts_and_columns_of_a_query_are_bounded() {
+    let columns = |count: usize, of: &str| {
+        let columns: Vec<String> = (0..count).map(|i| format!("{of} c{i}")).collect();
+        columns.join(", ")
+    };
+    let text = "x".repeat(5_000);
+    let repeated = format!(
+        "SELECT {} FROM (SELECT '{text}' AS x, count AS n FROM rollup_5s)",
+        columns(100, "x")
+    );
+    let computed: Vec<String> = (0..300)
+        .map(|i| format!("upper(metric) || 'c{i}' c{i}"))
+        .collect();
+    let computed = format!("SELECT {} FROM rollup_5s", computed.join(", "));
+    for query in [repeated, computed] {
+        let problem = answer(json!({ "q": query }), SqlLimits::default())
+            .await
+            .unwrap_err();
+        let (status, code) = (problem.status, problem.code);
+        assert_eq!((status, code), (422, "sql.limit"), "{}", problem.detail);
+    }
+    let few = format!("SELECT {} FROM rollup_5s", columns(50, "upper(metric)"));
+    assert!(
+        answer(json!({ "q": few }), SqlLimits::default())
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn functions_that_are_on_no_list_are_refused() {
+    for query in [
+        "SELECT arrow_cast(1, 'FixedSizeBinary(2000000000)')",
+        "SELECT regexp_match('a', 'b')",
+        "SELECT version()",
+        "SELECT * FROM generate_series(1, 1000000000000)",
+        "SELECT * FROM range(1, 1000000000000)",
+        "SELECT approx_percentile_cont(count, 0.5, 2000000000) FROM rollup_5s",
+        "SELECT approx_percentile_cont_with_weight(count, 1, 0.5) FROM rollup_5s",
+        "SELECT regexp_like(metric, metric) FROM rollup_5s",
+        "SELECT regexp_replace(metric, metric, 'x') FROM rollup_5s",
+        "SELECT metric ~ metric FROM rollup_5s",
+        "SELECT metric LIKE metric FROM rollup_5s",
+        "SELECT regexp_like(metric, 'a', metric) FROM rollup_5s",
+        "SELECT regexp_like(metric, '((((x{1,100}){1,100}){1,100}){1,100})') FROM rollup_5s",
+    ] {
+        let refused = answer(json!({ "q": query }), SqlLimits::default()).await;
+        let problem = refused.unwrap_err();
+        assert_eq!(problem.status, 400, "{query}: {}", problem.detail);
+    }
+}

@@ -212,3 +212,78 @@ async fn answers_in_every_format() {
     let rows: usize = reader.map(|batch| batch.unwrap().num_rows()).sum();
     assert_eq!(rows, 2);
 }
+
+/// Functions that are bounded answer as before, however they are written.
+#[tokio::test]
+async fn texts_are_computed() {
+    for (query, expected) in [
+        ("SELECT 'a' || 'b' || 1", json!([["ab1"]])),
+        ("SELECT 'a' || NULL", json!([[null]])),
+        (
+            "SELECT concat('a', NULL, 'b'), concat_ws('-', 'a', NULL, 'b')",
+            json!([["ab", "a-b"]]),
+        ),
+        (
+            "SELECT upper('größe'), lower('ÄB'), initcap('a b')",
+            json!([["GRÖSSE", "äb", "A B"]]),
+        ),
+        (
+            "SELECT replace('banana', 'an', '<>'), reverse('abc')",
+            json!([["b<><>a", "cba"]]),
+        ),
+        (
+            "SELECT substring('abcdef' FROM 2 FOR 3), left('abc', 2), right('abc', 2)",
+            json!([["bcd", "ab", "bc"]]),
+        ),
+        (
+            "SELECT trim(' a '), ltrim(' a'), rtrim('a '), btrim('xax', 'x')",
+            json!([["a", "a", "a", "a"]]),
+        ),
+        (
+            "SELECT split_part('a.b.c', '.', 2), substr_index('a.b.c', '.', 2)",
+            json!([["b", "a.b"]]),
+        ),
+        (
+            "SELECT overlay('abcdef' PLACING 'XY' FROM 2 FOR 3), translate('abc', 'ab', 'xy')",
+            json!([["aXYef", "xyc"]]),
+        ),
+        (
+            "SELECT position('c' IN 'abc'), strpos('abc', 'b'), octet_length('ü')",
+            json!([[3, 2, 2]]),
+        ),
+        (
+            "SELECT levenshtein('kitten', 'sitting'), levenshtein('a', NULL)",
+            json!([[3, null]]),
+        ),
+        (
+            "SELECT regexp_replace('a1b2', '[0-9]', '#', 'g'), regexp_count('abab', 'a')",
+            json!([["a#b#", 2]]),
+        ),
+        (
+            "SELECT 'abc' ~ '^a', 'abc' ~* '^A', 'abc' !~ 'b', 'abc' !~* 'X', regexp_like('abc', 'C', 'i')",
+            json!([[true, true, false, true, true]]),
+        ),
+        (
+            "SELECT 'abc' LIKE 'a%', 'abc' ILIKE 'A_C', 'abc' NOT LIKE '%d'",
+            json!([[true, true, true]]),
+        ),
+        (
+            "SELECT to_char(TIMESTAMP '2026-11-09T10:00:00', '%Y-%m'), extract(hour FROM TIMESTAMP '2026-11-09T10:00:00')",
+            json!([["2026-11", 10]]),
+        ),
+    ] {
+        check(query, expected).await;
+    }
+    let doubled = (0..10).fold("SELECT 'xxxxxxxx' AS x0".to_owned(), |inner, i| {
+        format!("SELECT x{i} || x{i} AS x{} FROM ({inner})", i + 1)
+    });
+    let query = format!("SELECT length(x10), levenshtein(x10, x10 || 'y') FROM ({doubled})");
+    check(&query, json!([[8192, 1]])).await;
+    // Of columns, in subqueries, and in aggregations.
+    check(
+        "SELECT DISTINCT upper(metric) || '!' FROM rollup_5s WHERE metric IN (SELECT lower('ORDERS'))
+         ORDER BY 1",
+        json!([["ORDERS!"]]),
+    )
+    .await;
+}

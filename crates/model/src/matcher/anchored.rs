@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use regex::{Captures, Regex};
+use thiserror::Error;
 
 use super::MatcherError;
 use super::go_syntax::translate_with_groups;
@@ -14,6 +15,11 @@ use super::pattern::{MAX_PATTERN_BYTES, Pattern, Shape, compile};
 
 /// The pattern that relabelling uses where none is given: everything, caught by one group.
 const EVERYTHING: &str = "(.*)";
+
+/// A template would expand to more bytes than it may.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("the template expands to too many bytes")]
+pub struct ExpansionTooLong;
 
 /// A compiled pattern whose captures can be used.
 #[derive(Clone)]
@@ -70,24 +76,41 @@ impl AnchoredRegex {
     /// text. A group that does not exist or caught nothing is empty, `$$` is a dollar sign, and a
     /// dollar sign with no name after it is itself.
     pub fn expand(&self, text: &str, template: &str) -> Option<String> {
+        let expanded = self.expand_within(text, template, usize::MAX);
+        expanded.ok().flatten()
+    }
+
+    /// As [`expand`](Self::expand), but fails before the result takes more than `bytes_max`: a
+    /// template may name a group many times.
+    pub fn expand_within(
+        &self,
+        text: &str,
+        template: &str,
+        bytes_max: usize,
+    ) -> Result<Option<String>, ExpansionTooLong> {
         if !template.contains('$') {
-            return self.is_match(text).then(|| template.to_owned());
+            return match self.is_match(text) {
+                true if template.len() > bytes_max => Err(ExpansionTooLong),
+                true => Ok(Some(template.to_owned())),
+                false => Ok(None),
+            };
         }
         if self.pattern == EVERYTHING {
             let whole = |name: &str| match name {
                 "0" | "1" => text,
                 _ => "",
             };
-            return Some(fill(template, text.len(), whole));
+            return fill(template, text.len(), bytes_max, whole).map(Some);
         }
         // Captures cost more than a test that needs no regex, and most texts do not match.
         if !matches!(self.test.shape(), Shape::Regex { .. }) && !self.test.matches(text) {
-            return None;
+            return Ok(None);
         }
-        let captures = self.regex.captures(text)?;
-        Some(fill(template, text.len(), |name| {
-            self.captured(&captures, name)
-        }))
+        let Some(captures) = self.regex.captures(text) else {
+            return Ok(None);
+        };
+        let captured = |name: &str| self.captured(&captures, name);
+        fill(template, text.len(), bytes_max, captured).map(Some)
     }
 
     /// What a group caught, by its number or name.
@@ -105,24 +128,36 @@ impl AnchoredRegex {
 }
 
 /// The template with each group replaced; `bytes` is how much the groups will roughly add.
-fn fill<'t>(template: &str, bytes: usize, captured: impl Fn(&str) -> &'t str) -> String {
-    let mut out = String::with_capacity(template.len() + bytes);
+fn fill<'t>(
+    template: &str,
+    bytes: usize,
+    bytes_max: usize,
+    captured: impl Fn(&str) -> &'t str,
+) -> Result<String, ExpansionTooLong> {
+    let mut out = String::with_capacity((template.len() + bytes).min(bytes_max));
+    let mut push = |piece: &str| {
+        if piece.len() > bytes_max - out.len() {
+            return Err(ExpansionTooLong);
+        }
+        out.push_str(piece);
+        Ok(())
+    };
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('$') {
-        out.push_str(before);
+        push(before)?;
         rest = after;
         if let Some(after) = rest.strip_prefix('$') {
-            out.push('$');
+            push("$")?;
             rest = after;
         } else if let Some((name, after)) = split_group_name(rest) {
-            out.push_str(captured(name));
+            push(captured(name))?;
             rest = after;
         } else {
-            out.push('$');
+            push("$")?;
         }
     }
-    out.push_str(rest);
-    out
+    push(rest)?;
+    Ok(out)
 }
 
 /// The group name after a dollar sign of a template, and what follows it.
@@ -244,6 +279,25 @@ mod tests {
         check("(pre)-.*", "pre-x", "$1", Some("pre"));
         check("(pre)-.*", "x-pre", "$1", None);
         check("[0-9]+", "12", "plain", Some("plain"));
+    }
+
+    #[test]
+    fn expansions_end_at_their_limit() {
+        for (pattern, template) in [("(.*)", "$1-$1"), ("(x+)", "$1-$1"), ("x*", "xxx-xxx")] {
+            let regex = AnchoredRegex::new(pattern).expect(pattern);
+            let within = |bytes_max| regex.expand_within("xxx", template, bytes_max);
+            assert_eq!(within(7), Ok(Some("xxx-xxx".to_owned())), "{pattern}");
+            for bytes_max in [0, 3, 6] {
+                assert_eq!(within(bytes_max), Err(ExpansionTooLong), "{pattern}");
+            }
+        }
+        // The room for the groups is not taken before they need it.
+        let regex = AnchoredRegex::new("(.*)").expect("everything");
+        let template = "$1".repeat(1 << 20);
+        assert_eq!(
+            regex.expand_within(&"x".repeat(1 << 10), &template, 1 << 15),
+            Err(ExpansionTooLong)
+        );
     }
 
     proptest! {

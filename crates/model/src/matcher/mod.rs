@@ -23,8 +23,8 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::quote::{write_label_name, write_quoted};
-pub use anchored::AnchoredRegex;
-use pattern::{MAX_COMPILED_BYTES, MAX_PATTERN_BYTES, Pattern, Shape};
+pub use anchored::{AnchoredRegex, ExpansionTooLong};
+use pattern::{MAX_COMPILED_BYTES, MAX_PARSED_BYTES, MAX_PATTERN_BYTES, Pattern, Shape};
 
 /// How a matcher compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +65,10 @@ pub enum MatcherError {
     Syntax { reason: String, at: String },
     #[error("regular expression is longer than {MAX_PATTERN_BYTES} bytes")]
     TooLong,
+    #[error(
+        "regular expression is longer than {MAX_PARSED_BYTES} bytes, and more than a list of values"
+    )]
+    TooComplex,
     #[error("regular expression takes more than {MAX_COMPILED_BYTES} bytes when compiled")]
     TooLarge,
 }

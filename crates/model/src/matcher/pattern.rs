@@ -15,6 +15,10 @@ use super::recent;
 /// Longest pattern. A dashboard may list thousands of values in one pattern, so this is generous.
 pub(super) const MAX_PATTERN_BYTES: usize = 1 << 20;
 
+/// Longest pattern that is more than a list of values. A parsed regex takes hundreds of bytes for
+/// each of its own, which are counted nowhere.
+pub(super) const MAX_PARSED_BYTES: usize = 128 << 10;
+
 /// Most memory a compiled regex may take. A counted repetition of a large class reaches it.
 pub(super) const MAX_COMPILED_BYTES: usize = 8 << 20;
 
@@ -41,6 +45,13 @@ impl Pattern {
     pub(super) fn new(pattern: &str) -> Result<Self, MatcherError> {
         if pattern.len() > MAX_PATTERN_BYTES {
             return Err(MatcherError::TooLong);
+        }
+        if let Some(literals) = listed_values(pattern) {
+            let shape = Shape::Literals(literals);
+            return Ok(Self { shape });
+        }
+        if pattern.len() > MAX_PARSED_BYTES {
+            return Err(MatcherError::TooComplex);
         }
         let translated = translate(pattern)?;
         let hir = without_edge_anchors(&parse(pattern, &translated)?);
@@ -84,6 +95,31 @@ impl Shape {
             Self::Regex { prefix, .. } => prefix,
         }
     }
+}
+
+/// The values of a pattern that lists them and does nothing else (`a|b\.c`, maybe in parentheses),
+/// sorted and unique. Lists are long where dashboards make them, and need no parser.
+fn listed_values(pattern: &str) -> Option<Vec<String>> {
+    let opened = pattern.strip_prefix("(?:").or(pattern.strip_prefix('('));
+    let mut rest = opened.unwrap_or(pattern).chars();
+    let mut is_open = opened.is_some();
+    let (mut values, mut value) = (Vec::new(), String::new());
+    while let Some(next) = rest.next() {
+        match next {
+            '|' => values.push(std::mem::take(&mut value)),
+            '\\' => value.push(rest.next().filter(char::is_ascii_punctuation)?),
+            ')' if is_open && rest.as_str().is_empty() => is_open = false,
+            '.' | '+' | '*' | '?' | '(' | ')' | '[' | ']' | '{' | '}' | '^' | '$' => return None,
+            _ => value.push(next),
+        }
+    }
+    if is_open {
+        return None;
+    }
+    values.push(value);
+    values.sort_unstable();
+    values.dedup();
+    Some(values)
 }
 
 fn parse(pattern: &str, translated: &str) -> Result<Hir, MatcherError> {
@@ -202,5 +238,50 @@ impl GlobPiece {
         }
         let mut chars = rest.chars();
         chars.next().map(|_| chars.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lists_need_no_parser() {
+        let values = |pattern: &str| listed_values(pattern).map(|values| values.join(" "));
+        for (pattern, expected) in [
+            ("b|a|b", Some("a b")),
+            ("(a|b\\.c)", Some("a b.c")),
+            ("(?:a|)", Some(" a")),
+            ("ä ö", Some("ä ö")),
+            ("", Some("")),
+            ("(a|b\\)", None),
+            ("(a)|b", None),
+            ("a.b", None),
+            ("\\d", None),
+            ("(?i)a", None),
+            ("^a$", None),
+            ("a{2}", None),
+            ("a\\", None),
+        ] {
+            assert_eq!(values(pattern).as_deref(), expected, "{pattern}");
+        }
+        let long = "value|".repeat(100_000);
+        assert!(Pattern::new(&long).is_ok());
+        let longer_than_lists = format!("{}.*", "value|".repeat(30_000));
+        let refused = Pattern::new(&longer_than_lists).err();
+        assert_eq!(refused, Some(MatcherError::TooComplex));
+    }
+
+    proptest! {
+        #[test]
+        fn lists_are_what_the_parser_finds(pattern in "[ab|()?:\\\\.\\-_]{0,10}") {
+            if let Some(listed) = listed_values(&pattern) {
+                let translated = translate(&pattern).unwrap();
+                let hir = without_edge_anchors(&parse(&pattern, &translated).unwrap());
+                prop_assert_eq!(enumerate(&hir, 1000), Some(listed));
+            }
+        }
     }
 }

@@ -46,6 +46,14 @@ impl AnnotationEdit {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Everything that a user writes.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        let texts = self.description.iter().chain(&self.notes);
+        let custom = self.custom.iter().flatten();
+        let custom = custom.flat_map(|(name, value)| [name, value]);
+        texts.chain(custom).map(String::as_str)
+    }
 }
 
 impl Annotation {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use icecore_model::{CatalogChange, CatalogRecord};
 
 use super::{Annotation, to_ms};
+use crate::allowance::Allowance;
 use crate::catalog::{self, Records};
 use crate::catalog_key;
 use crate::error::Error;
@@ -42,6 +43,7 @@ pub(crate) fn removed(tsuid: Option<&Tsuid>, start_time: i64, widths: [usize; 3]
 /// `end_ms`, both included.
 pub(crate) async fn removed_range(
     records: &Records,
+    allowance: &Allowance,
     tsuid: Option<&Tsuid>,
     (start_ms, end_ms): (i64, i64),
     widths: [usize; 3],
@@ -52,25 +54,26 @@ pub(crate) async fn removed_range(
         Some(tsuid) => catalog_key::annotations(tsuid.metric.0, start, end),
     };
     let tsuid = tsuid.map(|tsuid| tsuid.to_bytes(widths));
-    let found = records.range(keys, usize::MAX).await?;
-    let of_series = |(key, _): &CatalogRecord| {
+    let found = records.keys(keys, allowance).await?;
+    let of_series = |key: &Vec<u8>| {
         let tsuid = tsuid.as_deref();
         tsuid.is_none() || catalog_key::parse_annotation(key) == tsuid
     };
     let found = found.into_iter().filter(of_series);
-    Ok(found.map(|(key, _)| catalog::removed(key)).collect())
+    Ok(found.map(catalog::removed).collect())
 }
 
 /// The annotations of the series of a metric that start from `start_ms` to `end_ms`, both
 /// included; those of a series in the order of their start as given.
 pub(crate) async fn in_window(
     records: &Records,
+    allowance: &Allowance,
     metric: Uid,
     (start_ms, end_ms): (i64, i64),
     widths: [usize; 3],
 ) -> Result<BTreeMap<Tsuid, Vec<Annotation>>, Error> {
     let keys = catalog_key::annotations(metric.0, key_time(start_ms), key_time(end_ms));
-    let found = records.range(keys, usize::MAX).await?;
+    let found = records.all(keys, allowance).await?;
     let mut series: BTreeMap<Tsuid, Vec<Annotation>> = BTreeMap::new();
     for record in found {
         let tsuid = catalog_key::parse_annotation(&record.0);
@@ -90,6 +93,7 @@ pub(crate) async fn in_window(
 /// end after it. As in the original, times given in milliseconds are compared as they are.
 pub(crate) async fn globals(
     records: &Records,
+    allowance: &Allowance,
     start_s: i64,
     end_s: i64,
 ) -> Result<Vec<Annotation>, Error> {
@@ -97,7 +101,7 @@ pub(crate) async fn globals(
     let start = key_time(row(start_s).saturating_mul(1000));
     let end = key_time((row(end_s) + ROW_S).saturating_mul(1000) - 1);
     let keys = catalog_key::global_annotations(start, end);
-    let found = records.range(keys, usize::MAX).await?;
+    let found = records.all(keys, allowance).await?;
     let notes = found.iter().map(|record| decode(None, record));
     let mut notes = notes.collect::<Result<Vec<_>, _>>()?;
     notes.retain(|note| note.start_time >= start_s && note.end_time <= end_s);
@@ -108,10 +112,11 @@ pub(crate) async fn globals(
 /// is none in its hours, so that the answer does not mention them.
 pub(crate) async fn globals_in_window(
     records: &Records,
+    allowance: &Allowance,
     start_s: i64,
     end_s: i64,
 ) -> Result<Option<Vec<Annotation>>, Error> {
-    let mut notes = globals(records, start_s, end_s).await?;
+    let mut notes = globals(records, allowance, start_s, end_s).await?;
     if notes.is_empty() {
         return Ok(None);
     }
@@ -186,9 +191,11 @@ mod tests {
         }
         store(&records, Some(&b), 1_570_000_300, 0);
         store(&records, Some(&series(2, 1)), 1_570_000_220, 0);
+        let allowance = Allowance::default();
         let found = |from_s: i64, to_s: i64| {
             let window = (from_s * 1000, to_s * 1000);
-            let found = block_on(in_window(&records, Uid(1), window, WIDTHS)).unwrap();
+            let found = in_window(&records, &allowance, Uid(1), window, WIDTHS);
+            let found = block_on(found).unwrap();
             let of = |tsuid| {
                 found
                     .get(tsuid)
@@ -205,7 +212,8 @@ mod tests {
         );
         assert_eq!(found(1_570_000_301, 1_570_000_499), (vec![], vec![]));
         let window = (1_570_000_205_500, 1_570_000_210_000);
-        let deleted = block_on(removed_range(&records, Some(&a), window, WIDTHS)).unwrap();
+        let deleted = removed_range(&records, &allowance, Some(&a), window, WIDTHS);
+        let deleted = block_on(deleted).unwrap();
         assert_eq!(deleted.len(), 2);
         write(&records, deleted);
         assert_eq!(
@@ -220,8 +228,10 @@ mod tests {
         store(&records, None, 1_570_000_220, 0);
         store(&records, None, 1_570_000_230, 1_570_000_700);
         store(&records, None, 1_570_000_600, 0);
+        let allowance = Allowance::default();
         let shown = |from, to| {
-            let notes = block_on(globals_in_window(&records, from, to)).unwrap();
+            let notes = globals_in_window(&records, &allowance, from, to);
+            let notes = block_on(notes).unwrap();
             notes.map(|notes| starts(&notes))
         };
         assert_eq!(
@@ -232,7 +242,8 @@ mod tests {
         assert_eq!(shown(1_570_000_190, 1_570_000_800), Some(all));
         assert_eq!(shown(1_570_000_400, 1_570_000_550), Some(vec![]));
         assert_eq!(shown(1_570_030_200, 1_570_039_200), None);
-        let listed = block_on(globals(&records, 1_570_000_400, 1_570_000_550)).unwrap();
+        let listed = globals(&records, &allowance, 1_570_000_400, 1_570_000_550);
+        let listed = block_on(listed).unwrap();
         assert_eq!(starts(&listed), [1_570_000_600]);
     }
 }

@@ -10,6 +10,7 @@ use super::body::{required_json, unparsable};
 use super::fields::Fields;
 use super::series_meta::parse_tsuid;
 use crate::annotation::{self, Annotation, AnnotationEdit};
+use crate::catalog;
 use crate::error::Error;
 use crate::json_object::{ObjectWriter, push_array};
 use crate::request::Request;
@@ -109,6 +110,7 @@ async fn edit_one(
     if edit.is_empty() {
         return Ok(None);
     }
+    catalog::check_texts(edit.texts())?;
     let key = (tsuid.clone(), annotation::to_ms(start_time));
     let before = match edited.remove(&key) {
         Some(note) => Some(note),
@@ -173,7 +175,7 @@ pub(super) async fn many(tsd: &Tsd, request: &Request) -> Result<Response, Error
         let message = "The end timestamp cannot be less than the start timestamp";
         return Err(Error::bad_request(message));
     }
-    let notes = annotation::globals(&tsd.records, start_s, end_s).await?;
+    let notes = annotation::globals(&tsd.records, &request.allowance, start_s, end_s).await?;
     Ok(all_shown(tsd, &notes))
 }
 
@@ -245,12 +247,13 @@ async fn bulk_delete(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     if is_global {
         series.push(None);
     }
-    let records = tsd.records.lock().await;
+    let (records, allowance) = (tsd.records.lock().await, &request.allowance);
     let (window, widths) = ((start_ms, end_ms), tsd.config.uid_widths);
     let mut changes = Vec::new();
     for tsuid in &series {
         let tsuid = tsuid.as_ref();
-        changes.extend(annotation::removed_range(&tsd.records, tsuid, window, widths).await?);
+        let found = annotation::removed_range(&tsd.records, allowance, tsuid, window, widths);
+        changes.extend(found.await?);
     }
     let deleted = changes.len();
     records.write(changes).await?;

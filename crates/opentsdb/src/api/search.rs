@@ -156,7 +156,7 @@ async fn find(
     })?;
     let limit = usize::try_from(lookup.limit).unwrap_or(0);
     if lookup.uses_meta && !tsd.config.tsuid_tracking {
-        return with_meta(tsd, &filter, limit).await;
+        return with_meta(tsd, allowance, &filter, limit).await;
     }
     let with_tsuid = |series: SeriesName| (series.durable_tsuid(&tsd.uids), series);
     let mut found: Vec<FoundSeries> = found.into_iter().map(with_tsuid).collect();
@@ -171,6 +171,7 @@ async fn find(
 /// The series that have meta data of their own.
 async fn with_meta(
     tsd: &Tsd,
+    allowance: &Allowance,
     filter: &SeriesFilter,
     limit: usize,
 ) -> Result<Vec<FoundSeries>, Error> {
@@ -181,10 +182,10 @@ async fn with_meta(
         None if filter.metric.is_some() => return Ok(Vec::new()),
         None => catalog_key::all_series_metas(),
     };
-    let records = tsd.records.range(keys, usize::MAX).await?;
+    let keys = tsd.records.keys(keys, allowance).await?;
     let mut found = Vec::new();
     let mut seen = HashSet::new();
-    for (key, _) in records {
+    for key in keys {
         let tsuid = catalog_key::parse_series_meta(&key);
         let tsuid = tsuid.and_then(|bytes| Tsuid::from_bytes(bytes, tsd.config.uid_widths));
         let Some(tsuid) = tsuid else { continue };

@@ -5,6 +5,7 @@ use http::Method;
 use super::fields::Fields;
 use super::uid_meta::not_hexadecimal;
 use crate::allowance::Allowance;
+use crate::catalog::check_texts;
 use crate::error::Error;
 use crate::json_object::push_array;
 use crate::meta::{SeriesMeta, SeriesMetaEdit};
@@ -52,7 +53,8 @@ async fn get_many(tsd: &Tsd, allowance: &Allowance, text: &str) -> Result<Respon
         };
         tags.push((resolve(UidKind::Tagk, key)?, resolve(UidKind::Tagv, value)?));
     }
-    let metas = SeriesMeta::of_metric(&tsd.records, metric, tsd.config.uid_widths).await?;
+    let widths = tsd.config.uid_widths;
+    let metas = SeriesMeta::of_metric(&tsd.records, allowance, metric, widths).await?;
     let has_tags = |meta: &&SeriesMeta| tags.iter().all(|tag| meta.tsuid.tags.contains(tag));
     let points = series::count_points(tsd, allowance, &filter).await?;
     let mut shown = Vec::new();
@@ -87,6 +89,7 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
     if edit.is_empty() {
         return Ok(Response::unchanged());
     }
+    check_texts(edit.texts())?;
     let by_name = fields.filled("tsuid", "tsuid")?.is_none();
     let records = tsd.records.lock().await;
     let meta = SeriesMeta::get(&tsd.records, &tsuid, widths).await?;

@@ -8,7 +8,7 @@ use super::fields::Fields;
 use super::series_meta::{parse_tsuid, push_meta};
 use super::tree_rule;
 use crate::allowance::Allowance;
-use crate::catalog::{self, removed};
+use crate::catalog::{self, check_texts, removed};
 use crate::catalog_key;
 use crate::error::Error;
 use crate::json::push_text;
@@ -102,6 +102,8 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
         enabled: fields.boolean("enabled", "enabled")?,
         store_failures: fields.boolean("storeFailures", "store_failures")?,
     };
+    let texts = [&edit.name, &edit.description, &edit.notes];
+    check_texts(texts.into_iter().flatten().map(String::as_str))?;
     let records = tsd.records.lock().await;
     let mut tree = if id > 0 {
         let tree = find(tsd, id)?;
@@ -144,8 +146,8 @@ async fn delete(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let tree = find(tsd, id)?;
     let mut changes = Vec::new();
     for keys in catalog_key::tree_contents(tree.id) {
-        let contents = tsd.records.range(keys, usize::MAX).await?;
-        changes.extend(contents.into_iter().map(|(key, _)| removed(key)));
+        let contents = tsd.records.keys(keys, &request.allowance).await?;
+        changes.extend(contents.into_iter().map(removed));
     }
     if with_definition {
         changes.push(removed(catalog_key::tree(tree.id)));
@@ -189,14 +191,14 @@ async fn branch(tsd: &Tsd, request: &Request, verb: &Method) -> Result<Response,
     let branch = Branch::decode(id.tree, &value);
     let mut branch = branch.ok_or_else(|| unreadable("a branch", &key))?;
     let children = catalog_key::child_branches(id.tree, &id.hashes);
-    for (key, value) in tsd.records.range(children, usize::MAX).await? {
+    for (key, value) in tsd.records.all(children, &request.allowance).await? {
         let child = Branch::decode(id.tree, &value);
         branch
             .branches
             .push(child.ok_or_else(|| unreadable("a branch", &key))?);
     }
     let leaves = catalog_key::leaves(id.tree, &id.hashes);
-    for (key, value) in tsd.records.range(leaves, usize::MAX).await? {
+    for (key, value) in tsd.records.all(leaves, &request.allowance).await? {
         let mut leaf = Leaf::decode(&value).ok_or_else(|| unreadable("a leaf", &key))?;
         let tsuid = Tsuid::from_hex(&leaf.tsuid, tsd.config.uid_widths);
         let series = tsuid.and_then(|tsuid| SeriesName::of_tsuid(&tsuid, &tsd.uids).ok());
@@ -329,7 +331,7 @@ async fn failures(
         catalog_key::not_matched_series(tree.id)
     };
     let mut found = BTreeMap::new();
-    for (key, value) in tsd.records.range(keys, usize::MAX).await? {
+    for (key, value) in tsd.records.all(keys, &request.allowance).await? {
         let tsuid = catalog_key::parse_tree_series(&key).map(hex::encode_upper);
         let tsuid = tsuid.unwrap_or_default();
         let is_asked = |asked: &Vec<String>| asked.iter().any(|t| t.eq_ignore_ascii_case(&tsuid));

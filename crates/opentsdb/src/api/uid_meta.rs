@@ -3,6 +3,7 @@
 use http::Method;
 
 use super::fields::Fields;
+use crate::catalog::check_texts;
 use crate::error::Error;
 use crate::meta::{UidMeta, UidMetaEdit};
 use crate::request::Request;
@@ -41,6 +42,7 @@ async fn edit(tsd: &Tsd, request: &Request, replaces: bool) -> Result<Response, 
     if edit.is_empty() {
         return Ok(Response::unchanged());
     }
+    check_texts(edit.texts())?;
     let name = name_of(tsd, kind, uid)?;
     let records = tsd.records.lock().await;
     let meta = UidMeta::get(&tsd.records, kind, uid).await?;

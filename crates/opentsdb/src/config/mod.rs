@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use icecore_model::ImpliedMatchers;
 
+use crate::uid::NameLimits;
+
 pub use file::{ConfigFile, ConfigNote};
 
 /// Which requests are served (`tsd.mode`).
@@ -98,6 +100,9 @@ pub struct Config {
     pub telnet_return_errors: bool,
     /// `tsd.no_diediedie`
     pub no_diediedie: bool,
+    /// The server's `limits.label_name_bytes_max`, `limits.label_value_bytes_max` and
+    /// `opentsdb.uid_bytes_max`.
+    pub name_limits: NameLimits,
     /// The name of this host in statistics; the original asks the system.
     pub host: String,
 }
@@ -171,6 +176,7 @@ impl Default for Config {
             jsonp: false,
             telnet_return_errors: true,
             no_diediedie: false,
+            name_limits: NameLimits::default(),
             host: "localhost".into(),
         }
     }

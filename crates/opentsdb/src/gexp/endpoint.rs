@@ -54,7 +54,7 @@ pub(crate) async fn gexp(tsd: &Tsd, request: &Request) -> Result<Response, Error
         };
         if writer.is_none() {
             let globals = if asked.global_annotations && !asked.no_annotations {
-                global_annotations(tsd, window).await?
+                global_annotations(tsd, &request.allowance, window).await?
             } else {
                 None
             };

@@ -72,7 +72,7 @@ impl Function {
                 let template = params.join(",");
                 // The original makes values positive here, and so do we.
                 let series = mapped(all(sets), absolute).into_iter();
-                Ok(series.map(|series| alias(series, &template)).collect())
+                series.map(|series| alias(series, &template)).collect()
             }
             Self::HighestCurrent | Self::HighestMax => {
                 let count = top_n(param)?;
@@ -141,17 +141,32 @@ fn scale(value: Number, factor: f64) -> Number {
     }
 }
 
+/// Most bytes of a name that a query makes. A template may repeat tags, and values of tags that
+/// others have written may name further ones, so that a short one could have no end.
+const ALIAS_BYTES_MAX: usize = 4 << 10;
+
 /// A name for a series, in which `@key` is the value of a tag.
-fn alias(mut series: ResultSeries, template: &str) -> ResultSeries {
+fn alias(mut series: ResultSeries, template: &str) -> Result<ResultSeries, Error> {
     let mut tags = std::mem::take(&mut series.tags);
     // Longer keys first, because they may begin with shorter ones.
     tags.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
     series.metric = template.to_owned();
     for (key, value) in tags {
-        series.metric = series.metric.replace(&format!("@{key}"), &value);
+        let key = format!("@{key}");
+        let more = series
+            .metric
+            .matches(&key)
+            .count()
+            .saturating_mul(value.len());
+        if series.metric.len().saturating_add(more) > ALIAS_BYTES_MAX {
+            return Err(refused(format!(
+                "An alias has more than {ALIAS_BYTES_MAX} bytes"
+            )));
+        }
+        series.metric = series.metric.replace(&key, &value);
     }
     series.aggregate_tags.clear();
-    series
+    Ok(series)
 }
 
 pub(crate) fn top_n(param: Option<&str>) -> Result<usize, Error> {
@@ -321,6 +336,16 @@ pub(super) mod tests {
         assert_eq!(found.metric, "web01-@nokey,x");
         assert!(found.tags.is_empty() && found.aggregate_tags.is_empty());
         assert_eq!(found.points.values, [Number::Integer(1)]);
+    }
+
+    #[test]
+    fn names_do_not_grow_without_end() {
+        let many = "@host".repeat(1000);
+        let refused = applied("alias", &[Number::Integer(1)], &[&many]).err();
+        assert_eq!(
+            refused.as_deref(),
+            Some("An alias has more than 4096 bytes")
+        );
     }
 
     #[test]

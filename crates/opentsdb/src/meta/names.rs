@@ -46,11 +46,16 @@ fn assign_one(
     name: &str,
     changes: &mut Vec<icecore_model::CatalogChange>,
 ) -> Result<(UidKind, crate::uid::Uid), String> {
+    let mut kinds = UidKind::ALL.into_iter();
+    let known = kinds.find(|known| kind.eq_ignore_ascii_case(known.field_name()));
+    if let Some(kind) = known {
+        // First, so that no other message repeats a long name.
+        let short = tsd.uids.limits().check_length(kind, name);
+        short.map_err(|error| error.message)?;
+    }
     let valid = name::validate(kind, name, &tsd.config.allow_special_chars);
     valid.map_err(|error| error.message)?;
-    let mut kinds = UidKind::ALL.into_iter();
-    let kind = kinds.find(|known| kind.eq_ignore_ascii_case(known.field_name()));
-    let kind = kind.ok_or("Unknown type name")?;
+    let kind = known.ok_or("Unknown type name")?;
     let known = tsd.uids.read(kind).id(name);
     if let Some(uid) = known {
         tsd.uids.push_unsettled(kind, uid, changes);
@@ -87,6 +92,9 @@ pub(crate) async fn rename(
                 )));
             }
             (Some(uid), None) => {
+                if let Err(error) = space.check_new(new) {
+                    return Ok(Err(error.message));
+                }
                 space.rename(uid, new);
                 uid
             }

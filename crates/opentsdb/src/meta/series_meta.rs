@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use icecore_model::CatalogChange;
 
 use super::uid_meta::UidMeta;
+use crate::allowance::Allowance;
 use crate::catalog::{self, Records};
 use crate::catalog_key;
 use crate::error::Error;
@@ -54,6 +55,24 @@ pub(crate) struct SeriesMetaEdit {
 impl SeriesMetaEdit {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Everything that a user writes.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        let texts = [
+            &self.display_name,
+            &self.description,
+            &self.notes,
+            &self.units,
+            &self.data_type,
+        ];
+        let custom = self.custom.iter().flatten();
+        let custom = custom.flat_map(|(name, value)| [name, value]);
+        texts
+            .into_iter()
+            .flatten()
+            .chain(custom)
+            .map(String::as_str)
     }
 }
 
@@ -116,11 +135,12 @@ impl SeriesMeta {
     /// The meta data of a metric's series, in the order of TSUIDs.
     pub(crate) async fn of_metric(
         records: &Records,
+        allowance: &Allowance,
         metric: Uid,
         widths: [usize; 3],
     ) -> Result<Vec<Self>, Error> {
         let keys = catalog_key::series_metas(metric.0);
-        let found = records.range(keys, usize::MAX).await?;
+        let found = records.all(keys, allowance).await?;
         let metas = found.iter().map(|(key, value)| {
             let tsuid = catalog_key::parse_series_meta(key);
             let tsuid = tsuid.and_then(|tsuid| Tsuid::from_bytes(tsuid, widths));

@@ -37,6 +37,18 @@ impl UidMetaEdit {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Everything that a user writes.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        let texts = [&self.display_name, &self.description, &self.notes];
+        let custom = self.custom.iter().flatten();
+        let custom = custom.flat_map(|(name, value)| [name, value]);
+        texts
+            .into_iter()
+            .flatten()
+            .chain(custom)
+            .map(String::as_str)
+    }
 }
 
 impl UidMeta {

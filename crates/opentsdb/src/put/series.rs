@@ -166,7 +166,7 @@ impl Naming<'_> {
             let message = format!("Too many tags: {count} maximum allowed: {max}, tags: {tags}");
             return Err(PutError::Argument(message));
         }
-        self.check_name("metric name", metric)?;
+        self.check_name(UidKind::Metric, "metric name", metric)?;
         let mut checked = Vec::with_capacity(count);
         for (name, value) in tags {
             let what = format!("tag value with key [{name}]");
@@ -174,19 +174,22 @@ impl Naming<'_> {
                 return Err(PutError::Argument(format!("Invalid {what}: null")));
             };
             let of_name = format!("tag name with value [{value}]");
-            self.check_name(&of_name, name)?;
+            self.check_name(UidKind::Tagk, &of_name, name)?;
             if name.starts_with(RESERVED_PREFIX) {
                 let message = format!("Invalid {of_name} (\"{name}\"): reserved name");
                 return Err(PutError::Argument(message));
             }
-            self.check_name(&what, value)?;
+            self.check_name(UidKind::Tagv, &what, value)?;
             checked.push((name.as_ref(), value.as_ref()));
         }
         Ok(checked)
     }
 
-    fn check_name(&self, what: &str, name: &str) -> Result<(), PutError> {
-        let checked = validate(what, name, &self.config.allow_special_chars);
+    fn check_name(&self, kind: UidKind, what: &str, name: &str) -> Result<(), PutError> {
+        // The length comes first, so that no other message repeats a long name; and before any of
+        // the names gets a UID.
+        let checked = self.uids.limits().check_length(kind, name);
+        let checked = checked.and_then(|()| validate(what, name, &self.config.allow_special_chars));
         checked.map_err(|error| PutError::Argument(error.message))
     }
 
@@ -298,6 +301,32 @@ mod tests {
             let error = identify(creating(), text).unwrap_err();
             assert_eq!(error, PutError::argument(message));
         }
+    }
+
+    #[test]
+    fn a_point_with_a_name_that_is_too_long_gives_no_name_a_uid() {
+        let config = creating();
+        let uids = Uids::new([3; 3], false);
+        let naming = Naming {
+            config: &config,
+            uids: &uids,
+        };
+        let long = format!("host={}", "x".repeat(5000));
+        let text = SeriesText::Line {
+            metric: "m",
+            tags: &long,
+        };
+        let tags = text.tags().unwrap();
+        let refused = naming.identify("m", &tags, None, &mut Vec::new());
+        let PutError::Argument(message) = refused.err().expect("5000 bytes are too many") else {
+            panic!("another error")
+        };
+        assert!(
+            message.contains("limits.label_value_bytes_max = 4096"),
+            "{message}"
+        );
+        assert!(message.len() < 300);
+        assert!(UidKind::ALL.iter().all(|kind| uids.read(*kind).len() == 0));
     }
 
     #[test]

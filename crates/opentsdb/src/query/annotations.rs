@@ -4,6 +4,7 @@ use icecore_model::{Labels, METRIC_NAME};
 
 use super::series_key::SeriesKey;
 use super::window::{Scan, Window};
+use crate::allowance::Allowance;
 use crate::annotation::{self, Annotation, to_ms};
 use crate::error::Error;
 use crate::series::SeriesName;
@@ -20,6 +21,7 @@ pub(crate) struct AnnotatedSeries {
 /// All series of a metric that have annotations in the time that is read.
 pub(super) async fn annotated_series(
     tsd: &Tsd,
+    allowance: &Allowance,
     metric: &str,
     scan: Scan,
 ) -> Result<Vec<AnnotatedSeries>, Error> {
@@ -29,7 +31,7 @@ pub(super) async fn annotated_series(
     };
     let times = (scan.start_ms, scan.end_ms.saturating_sub(1));
     let widths = tsd.config.uid_widths;
-    let found = annotation::in_window(&tsd.records, metric, times, widths).await?;
+    let found = annotation::in_window(&tsd.records, allowance, metric, times, widths).await?;
     let named = found.into_iter().filter_map(|(tsuid, notes)| {
         // Annotations can be about ids that have no name; no filter is about those.
         let name = SeriesName::of_tsuid(&tsuid, &tsd.uids).ok()?;
@@ -54,10 +56,11 @@ pub(super) fn in_window(mut notes: Vec<Annotation>, window: Window) -> Vec<Annot
 /// The global annotations of a window; `None` where answers do not mention them.
 pub(crate) async fn global_annotations(
     tsd: &Tsd,
+    allowance: &Allowance,
     window: Window,
 ) -> Result<Option<Vec<Annotation>>, Error> {
     let (start_s, end_s) = (window.start_ms / 1000, window.end_ms / 1000);
-    annotation::globals_in_window(&tsd.records, start_s, end_s).await
+    annotation::globals_in_window(&tsd.records, allowance, start_s, end_s).await
 }
 
 /// Appends annotations as a list.

@@ -101,7 +101,7 @@ async fn answer(
         ..RunOptions::new(tsd, allowance)
     };
     let globals = if asked.global_annotations && !asked.no_annotations {
-        global_annotations(tsd, planned.window).await?
+        global_annotations(tsd, allowance, planned.window).await?
     } else {
         None
     };

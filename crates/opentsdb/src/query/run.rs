@@ -123,7 +123,7 @@ async fn run_attempt(
     }
     // They are in the table of points, which is not read for rollups.
     let annotated = if options.annotations && attempt.source == Source::Points {
-        annotated_series(tsd, &selector.metric, scan).await?
+        annotated_series(tsd, options.allowance, &selector.metric, scan).await?
     } else {
         Vec::new()
     };

@@ -70,6 +70,9 @@ fn in_conflict(
     conflict: &UidConflict,
 ) -> Error {
     let what = describe(tsd, kind, claim, conflict);
+    if matches!(conflict, UidConflict::Refused(_)) {
+        return Error::bad_request(format!("line {line}: {what}"));
+    }
     Error::new(
         http::StatusCode::CONFLICT,
         format!(
@@ -83,6 +86,7 @@ fn describe(tsd: &Tsd, kind: UidKind, (uid, name): (Uid, &str), conflict: &UidCo
     let width = tsd.config.uid_widths[kind as usize];
     let (id, table) = (uid.to_hex(width), kind.table_name());
     match conflict {
+        UidConflict::Refused(error) => format!("{table}: {}", error.message),
         UidConflict::IdTaken(known) => {
             format!("{table}: UID {id} is {name:?} there and {known:?} here")
         }

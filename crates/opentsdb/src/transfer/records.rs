@@ -8,6 +8,7 @@ use super::documents;
 use super::lines::ends_import;
 use super::report::{Report, Skipped};
 use crate::annotation::{self, Annotation};
+use crate::catalog::check_size;
 use crate::catalog_key;
 use crate::error::Error;
 use crate::hbase::{SeriesMetaCell, TreeCell, UidCell};
@@ -82,18 +83,24 @@ impl Changes<'_> {
             Record::Series(cell) => self.add_series_meta(line, cell),
             Record::Annotation(note) => {
                 let widths = self.tsd.config.uid_widths;
-                self.changes.push(annotation::stored(&note, widths));
-                Ok(())
+                self.push(line, annotation::stored(&note, widths))
             }
             Record::Tree(id, cell) => self.add_tree(line, id, cell),
         }
+    }
+
+    fn push(&mut self, line: u64, change: CatalogChange) -> Result<(), Refusal> {
+        let fits = check_size(&change);
+        fits.map_err(|error| skip(line, "a record that is too large", error.message))?;
+        self.changes.push(change);
+        Ok(())
     }
 
     fn add_uid_meta(&mut self, line: u64, cell: UidCell) -> Result<(), Refusal> {
         if let UidCell::Meta(kind, uid, json) = cell {
             let json = documents::parse(&json).ok_or_else(|| no_document(line))?;
             let meta = documents::uid_meta(&json);
-            self.changes.push(meta.stored(kind, uid));
+            self.push(line, meta.stored(kind, uid))?;
         }
         Ok(())
     }
@@ -102,7 +109,7 @@ impl Changes<'_> {
         if let SeriesMetaCell::Meta(tsuid, json) = cell {
             let json = documents::parse(&json).ok_or_else(|| no_document(line))?;
             let meta = documents::series_meta(&json, tsuid);
-            self.changes.push(meta.stored(self.tsd.config.uid_widths));
+            self.push(line, meta.stored(self.tsd.config.uid_widths))?;
         }
         Ok(())
     }

@@ -7,9 +7,11 @@
 //!
 //! Holds always:
 //! - An id is given to one name and never again; the name of an id can be changed.
+//! - A new name is no longer than a label may be, and all names together take bounded memory.
 //! - Until what is said of an id is known to be durable, every request that uses it stores it
 //!   again, so that no acknowledged point depends on a request that may be lost.
 
+mod limits;
 mod space;
 pub(crate) mod tsuid;
 mod unsettled;
@@ -17,11 +19,13 @@ mod unsettled;
 use icecore_model::{Catalog, CatalogChange, StoreError};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+pub use limits::NameLimits;
 pub(crate) use space::{UidConflict, UidSpace};
 pub(crate) use tsuid::{Tsuid, push_uid};
 
 use crate::catalog_key;
 use crate::error::Error;
+use limits::NameMemory;
 
 /// The three kinds of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,6 +90,7 @@ impl Uid {
 #[derive(Debug)]
 pub(crate) struct Uids {
     spaces: [RwLock<UidSpace>; 3],
+    limits: NameLimits,
 }
 
 impl Uids {
@@ -95,7 +100,25 @@ impl Uids {
             let is_random = random_metrics && kind == UidKind::Metric;
             RwLock::new(UidSpace::new(kind, width, is_random))
         });
-        Self { spaces }
+        Self {
+            spaces,
+            limits: NameLimits::default(),
+        }
+    }
+
+    /// Sets the limits of new names; to be called before there are any.
+    pub(crate) fn with_limits(mut self, limits: NameLimits) -> Self {
+        let memory = NameMemory::with_max(limits.uid_bytes_max);
+        for space in &mut self.spaces {
+            space.get_mut().set_limits(limits, &memory);
+        }
+        self.limits = limits;
+        self
+    }
+
+    /// Limits of new names.
+    pub(crate) fn limits(&self) -> &NameLimits {
+        &self.limits
     }
 
     /// Reads all names from the catalog. Fails where they were assigned with other widths.

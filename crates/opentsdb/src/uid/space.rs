@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use icecore_model::{CatalogChange, StoreError};
 
+use super::limits::NameMemory;
 use super::unsettled::{UidRecord, Unsettled};
-use super::{Uid, UidKind, exhausted};
+use super::{NameLimits, Uid, UidKind, exhausted};
 use crate::catalog_key::{self, UidKey};
 use crate::error::Error;
 
@@ -29,6 +30,8 @@ pub(crate) enum UidConflict {
     NameTaken(Uid),
     /// It is 0, or has more bytes than ids have here.
     OutOfRange,
+    /// The name is too long, or there is no room for it.
+    Refused(Error),
 }
 
 #[derive(Debug)]
@@ -54,6 +57,9 @@ pub(crate) struct UidSpace {
     renames: u64,
     /// Where random ids come from, instead of counting.
     random: Option<RandomState>,
+    limits: NameLimits,
+    /// Shared by all kinds.
+    memory: Arc<NameMemory>,
 }
 
 impl UidSpace {
@@ -71,7 +77,21 @@ impl UidSpace {
             adopted: HashSet::new(),
             renames: 0,
             random: is_random.then(RandomState::new),
+            limits: NameLimits::default(),
+            memory: Arc::default(),
         }
+    }
+
+    /// Limits of new names, and the memory of those of all kinds; before there are any.
+    pub(super) fn set_limits(&mut self, limits: NameLimits, memory: &Arc<NameMemory>) {
+        self.limits = limits;
+        self.memory = Arc::clone(memory);
+    }
+
+    /// Fails if a new name is too long, or if there is no room for it.
+    pub(crate) fn check_new(&self, name: &str) -> Result<(), Error> {
+        self.limits.check_length(self.kind, name)?;
+        self.memory.check(name)
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -174,7 +194,10 @@ impl UidSpace {
     ) -> Result<Uid, Error> {
         let uid = match self.id(name) {
             Some(uid) => uid,
-            None => self.assign(name)?,
+            None => {
+                self.check_new(name)?;
+                self.assign(name)?
+            }
         };
         self.write(uid, changes);
         Ok(uid)
@@ -199,6 +222,8 @@ impl UidSpace {
         let uid = match known {
             Some(uid) => uid,
             None => {
+                // Its series are stored, so only the memory is looked at.
+                self.memory.check(name)?;
                 let uid = self.assign(name)?;
                 if self.kind == UidKind::Metric {
                     self.adopted.insert(uid);
@@ -234,6 +259,7 @@ impl UidSpace {
             (None, None) => true,
         };
         if is_new {
+            self.check_new(name).map_err(UidConflict::Refused)?;
             self.give(uid, name);
         }
         self.write(uid, changes);
@@ -244,6 +270,7 @@ impl UidSpace {
     fn give(&mut self, uid: Uid, name: &str) {
         let name: Arc<str> = name.into();
         if let Some(previous) = self.former.remove(&name) {
+            self.memory.remove(&name);
             self.unsettled.share(previous, uid);
             self.unsettled
                 .add(uid, UidRecord::Former(Arc::clone(&name)));
@@ -295,7 +322,7 @@ impl UidSpace {
         uid.filter(|uid| !self.unsettled.is_settled(*uid))
     }
 
-    /// Gives an id another name. The caller has checked that the new one is free.
+    /// Gives an id another name. The caller has checked that the new one is free and allowed.
     pub(crate) fn rename(&mut self, uid: Uid, name: &str) {
         if let Some(old) = self.names.remove(&uid) {
             self.ids.remove(&old);
@@ -307,6 +334,7 @@ impl UidSpace {
     }
 
     fn insert(&mut self, uid: Uid, name: Arc<str>) {
+        self.memory.add(&name);
         self.ids.insert(Arc::clone(&name), uid);
         self.names.insert(uid, name);
         self.last = self.last.max(uid.0);
@@ -374,7 +402,11 @@ impl UidSpace {
             .ok_or_else(|| catalog_key::unreadable("a former name", key))?;
         // Of a name that was assigned anew it may have been left behind.
         match self.id(name) {
-            None => drop(self.former.insert(name.into(), uid)),
+            None => {
+                if self.former.insert(name.into(), uid).is_none() {
+                    self.memory.add(name);
+                }
+            }
             Some(owner) => self.unsettled.add(owner, UidRecord::Former(name.into())),
         }
         Ok(())
@@ -530,6 +562,76 @@ mod tests {
         };
         assert!(old(1).unwrap_err().contains("\"x\" has the UID 100"));
         assert_eq!(old(2), Ok(()));
+    }
+
+    #[test]
+    fn new_names_are_bounded_in_length_and_memory() {
+        let limits = NameLimits {
+            label_name_bytes_max: 5,
+            label_value_bytes_max: 10,
+            uid_bytes_max: 1000,
+        };
+        let memory = NameMemory::with_max(limits.uid_bytes_max);
+        let of_kind = |kind| {
+            let mut space = UidSpace::new(kind, 3, false);
+            space.set_limits(limits, &memory);
+            space
+        };
+        let (mut metrics, mut keys) = (of_kind(UidKind::Metric), of_kind(UidKind::Tagk));
+        assign(&mut metrics, "1234567890").unwrap();
+        assign(&mut keys, "12345").unwrap();
+        let refused = assign(&mut metrics, "12345678901").unwrap_err().message;
+        let expected = "Invalid metric (\"12345678901…\"): 11 bytes, more than \
+                        limits.label_value_bytes_max = 10";
+        assert_eq!(refused, expected);
+        let refused = assign(&mut keys, "123456").unwrap_err().message;
+        assert!(
+            refused.contains("limits.label_name_bytes_max = 5"),
+            "{refused}"
+        );
+        let import = metrics.import(Uid(77), "12345678901", &mut Vec::new());
+        assert!(matches!(import, Err(UidConflict::Refused(_))), "{import:?}");
+        // Series of others are shown, whatever was allowed when they were stored.
+        metrics
+            .get_or_adopt("12345678901", &mut Vec::new())
+            .unwrap();
+        assign(&mut keys, "b").unwrap();
+        assert_eq!(memory.used(), 4 * 200 + 10 + 5 + 11 + 1);
+
+        // One more is too many, of any kind and in any way; known names go on.
+        for refused in [
+            assign(&mut metrics, "c"),
+            assign(&mut keys, "c"),
+            keys.get_or_adopt("c", &mut Vec::new()),
+        ] {
+            let message = refused.unwrap_err().message;
+            assert!(
+                message.contains("opentsdb.uid_bytes_max = 1000"),
+                "{message}"
+            );
+        }
+        assert!(keys.import(Uid(9), "c", &mut Vec::new()).is_err());
+        assert_eq!(assign(&mut keys, "b"), Ok(Uid(2)));
+        // Stored ones are read all the same.
+        keys.load(&catalog_key::uid(1, 5), b"stored").unwrap();
+        assert_eq!(assign(&mut keys, "stored"), Ok(Uid(5)));
+    }
+
+    #[test]
+    fn names_that_move_are_counted_once() {
+        let mut space = space(3, false);
+        let uid = assign(&mut space, "a").unwrap();
+        space.rename(uid, "b");
+        assert_eq!(space.memory.used(), 2 * 201);
+        assign(&mut space, "a").unwrap();
+        assert_eq!(space.memory.used(), 2 * 201);
+        space
+            .load_former(&catalog_key::former_name(0, "z"), &uid.0.to_be_bytes())
+            .unwrap();
+        space
+            .load_former(&catalog_key::former_name(0, "z"), &uid.0.to_be_bytes())
+            .unwrap();
+        assert_eq!(space.memory.used(), 3 * 201);
     }
 
     #[test]

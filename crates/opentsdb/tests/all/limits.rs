@@ -6,7 +6,7 @@ use futures::executor::block_on;
 use http::{HeaderMap, Method};
 use icecore_model::MemoryBudget;
 use icecore_opentsdb::api::{Request, handle};
-use icecore_opentsdb::{Allowance, Config};
+use icecore_opentsdb::{Allowance, Config, NameLimits};
 use serde_json::json;
 
 use crate::query_examples::{B, Daemon};
@@ -80,10 +80,7 @@ fn a_query_that_nobody_waits_for_ends() {
 #[test]
 fn memory_is_limited_by_a_setting_that_the_error_names() {
     let daemon = daemon();
-    let allowance = Allowance {
-        memory: MemoryBudget::new(100),
-        ..Allowance::default()
-    };
+    let allowance = Allowance::with_memory(MemoryBudget::new(100));
     for (method, target, body) in queries() {
         let (status, text) = ask(&daemon, method, &target, &body, &allowance);
         assert_eq!(status, 413, "{target}: {text}");
@@ -91,10 +88,7 @@ fn memory_is_limited_by_a_setting_that_the_error_names() {
         assert_eq!(allowance.memory.used(), 0, "{target}");
     }
     // The pixels of a graph count, too.
-    let allowance = Allowance {
-        memory: MemoryBudget::new(1 << 20),
-        ..Allowance::default()
-    };
+    let allowance = Allowance::with_memory(MemoryBudget::new(1 << 20));
     let target = format!("/q?start={B}&end={}&m=sum:m&png&wxh=", B + 60);
     let status = |size: &str| {
         let target = target.clone() + size;
@@ -102,6 +96,121 @@ fn memory_is_limited_by_a_setting_that_the_error_names() {
     };
     assert_eq!(status("400x400"), 200);
     assert_eq!(status("1000x1000"), 413);
+}
+
+#[test]
+fn annotations_count_for_those_who_read_them() {
+    let daemon = Daemon::new(Config {
+        enable_chunked: true,
+        max_chunk: 1 << 20,
+        ..Config::default()
+    });
+    daemon.put(&[("host", "a")], &[(0, json!(1))]);
+    let post = |notes: usize, start: i64| {
+        let note = json!({"startTime": start, "notes": "n".repeat(notes)});
+        let target = "/api/annotation";
+        ask(
+            &daemon,
+            Method::POST,
+            target,
+            &note.to_string(),
+            &Allowance::default(),
+        )
+    };
+    for start in 0..30 {
+        assert_eq!(post(50_000, B + start).0, 200);
+    }
+    let (status, text) = post(70_000, B);
+    assert_eq!(status, 400, "{text}");
+    assert!(text.contains("70000 bytes, more than 65536"), "{text}");
+    let window = format!("start_time={B}&end_time={}", B + 60);
+    let targets = [
+        format!("/api/annotations?{window}"),
+        format!(
+            "/api/query?start={B}&end={}&m=sum:m&global_annotations",
+            B + 60
+        ),
+        format!(
+            "/api/query/gexp?start={B}&end={}&exp=scale(sum:m,2)&global_annotations",
+            B + 60
+        ),
+    ];
+    for target in targets {
+        let with = |bytes: usize| {
+            let allowance = Allowance::with_memory(MemoryBudget::new(bytes));
+            ask(&daemon, Method::GET, &target, "", &allowance)
+        };
+        let (status, text) = with(1 << 20);
+        assert_eq!(status, 413, "{target}: {text}");
+        assert!(text.contains("query.max_memory"), "{target}: {text}");
+        assert_eq!(with(8 << 20).0, 200, "{target}");
+    }
+    // Deleting them needs their keys alone.
+    let target = format!("/api/annotation/bulk?{window}&global=true&method_override=delete");
+    let little = Allowance::with_memory(MemoryBudget::new(100 << 10));
+    let (status, text) = ask(&daemon, Method::GET, &target, "", &little);
+    assert!(
+        status == 200 && text.contains("\"totalDeleted\":30"),
+        "{text}"
+    );
+}
+
+#[test]
+fn names_are_bounded_in_length_and_number() {
+    let daemon = Daemon::new(Config {
+        auto_create_metrics: true,
+        enable_chunked: true,
+        max_chunk: 1 << 20,
+        name_limits: NameLimits {
+            uid_bytes_max: 5000,
+            ..NameLimits::default()
+        },
+        ..Config::default()
+    });
+    let assign = |names: &[String]| {
+        let body = json!({"tagv": names}).to_string();
+        let target = "/api/uid/assign";
+        ask(&daemon, Method::POST, target, &body, &Allowance::default())
+    };
+    let (status, text) = assign(&["y".repeat(5000)]);
+    assert_eq!(status, 400, "{text}");
+    assert!(
+        text.contains("limits.label_value_bytes_max = 4096"),
+        "{text}"
+    );
+    daemon.put(&[("host", "a")], &[(0, json!(1))]);
+    let names: Vec<String> = (0..30).map(|i| format!("name{i}")).collect();
+    let (status, text) = assign(&names);
+    assert_eq!(status, 400);
+    assert!(
+        text.contains("\"name0\":\"") && text.contains("opentsdb.uid_bytes_max = 5000"),
+        "{text}"
+    );
+    let put = |host: &str| {
+        let point = json!({"metric": "m", "timestamp": B, "value": 1, "tags": {"host": host}});
+        let target = "/api/put?details";
+        ask(
+            &daemon,
+            Method::POST,
+            target,
+            &point.to_string(),
+            &Allowance::default(),
+        )
+    };
+    assert_eq!(put("a").0, 200);
+    let (status, text) = put("another");
+    assert_eq!(status, 400);
+    assert!(text.contains("opentsdb.uid_bytes_max"), "{text}");
+    let rename = json!({"tagv": "a", "name": "b".repeat(5000)}).to_string();
+    let (status, text) = ask(
+        &daemon,
+        Method::POST,
+        "/api/uid/rename",
+        &rename,
+        &Allowance::default(),
+    );
+    assert_eq!(status, 400);
+    assert!(text.contains("limits.label_value_bytes_max"), "{text}");
 }
 
 #[test]

@@ -73,6 +73,8 @@ impl SampleCounts {
 pub(crate) struct Limits {
     pub(crate) memory_bytes: usize,
     pub(crate) samples: usize,
+    /// Most bytes of a label value that a function makes.
+    pub(crate) label_value_bytes: usize,
 }
 
 impl<'q> Context<'q> {

@@ -2,6 +2,7 @@
 
 mod context;
 mod grid;
+mod made_labels;
 mod merge;
 mod profile;
 mod row;
@@ -9,6 +10,7 @@ mod row;
 pub(crate) use context::{Context, Limits, SampleCounts};
 pub(crate) use grid::Grid;
 pub(crate) use icecore_model::Reservation;
+pub(crate) use made_labels::LabelMaker;
 pub(crate) use merge::{has_equal_labels, merge_equal_labels, merge_steps};
 pub(crate) use profile::{Cost, Part, Profile};
 pub(crate) use row::{ABSENT, Row, ScalarColumn, Values, is_absent};

@@ -4,11 +4,15 @@ use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp};
 
 use super::CallContext;
 use crate::error::Result;
-use crate::exec::{ABSENT, Row, Values};
+use crate::exec::{ABSENT, LabelMaker, Row, Values};
 use crate::parse::Expr;
 
 /// Has a value at each step where no row has one.
-pub(super) fn absent(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>> {
+pub(super) fn absent(
+    ctx: &CallContext<'_>,
+    _: &LabelMaker<'_>,
+    rows: Vec<Row>,
+) -> Result<Vec<Row>> {
     let mut floats = vec![1.0; ctx.grid.steps];
     for row in &rows {
         for (step, float) in floats.iter_mut().enumerate() {

@@ -1,13 +1,13 @@
 //! Functions of labels alone: `label_replace` and `label_join`.
 //!
 //! Holds always: values are unchanged. Series that get equal labels are merged; it is an error if
-//! two of them have a value at the same step.
+//! two of them have a value at the same step. Labels are bounded by [`LabelMaker`].
 
-use icecore_model::{AnchoredRegex, Labels, LabelsBuilder, METRIC_NAME};
+use icecore_model::{AnchoredRegex, METRIC_NAME};
 
 use super::{CallContext, VectorFunction};
 use crate::error::{Error, Result};
-use crate::exec::{Row, is_absent, merge_equal_labels};
+use crate::exec::{LabelMaker, Row, is_absent, merge_equal_labels};
 use crate::parse::Expr;
 
 pub(super) fn function(name: &str) -> Option<VectorFunction> {
@@ -18,10 +18,22 @@ pub(super) fn function(name: &str) -> Option<VectorFunction> {
     }
 }
 
+/// Longest pattern of `label_replace`: a parsed regex takes hundreds of bytes for each of its own.
+const PATTERN_BYTES_MAX: usize = 64 << 10;
+
 /// `label_replace(v, dst, replacement, src, regex)`
-fn label_replace(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> {
+fn label_replace(
+    ctx: &CallContext<'_>,
+    labels: &LabelMaker<'_>,
+    mut rows: Vec<Row>,
+) -> Result<Vec<Row>> {
     let (dst, replacement) = (ctx.text(1), ctx.text(2));
     let (src, pattern) = (ctx.text(3), ctx.text(4));
+    if pattern.len() > PATTERN_BYTES_MAX {
+        return Err(Error::LimitReached(format!(
+            "the regular expression of label_replace() is longer than {PATTERN_BYTES_MAX} bytes"
+        )));
+    }
     let Ok(regex) = AnchoredRegex::new(pattern) else {
         return Err(Error::Execution(format!(
             "invalid regular expression in label_replace(): {pattern}"
@@ -30,15 +42,21 @@ fn label_replace(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> 
     check_name(ctx, 1, "destination label name in label_replace()")?;
     for row in &mut rows {
         let value = row.labels.get(src).unwrap_or_default();
-        if let Some(replaced) = regex.expand(value, replacement) {
-            set_label(row, dst, &replaced);
+        let replaced = regex.expand_within(value, replacement, labels.value_bytes_max());
+        let too_long = |_| labels.value_too_long("label_replace", dst);
+        if let Some(replaced) = replaced.map_err(too_long)? {
+            set_label(labels, row, dst, &replaced)?;
         }
     }
     merge_equal_labels(rows)
 }
 
 /// `label_join(v, dst, separator, src…)`
-fn label_join(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> {
+fn label_join(
+    ctx: &CallContext<'_>,
+    labels: &LabelMaker<'_>,
+    mut rows: Vec<Row>,
+) -> Result<Vec<Row>> {
     let (dst, separator) = (ctx.text(1), ctx.text(2));
     for index in 3..ctx.args.len() {
         check_name(ctx, index, "source label name in label_join()")?;
@@ -48,8 +66,11 @@ fn label_join(ctx: &CallContext<'_>, mut rows: Vec<Row>) -> Result<Vec<Row>> {
     for row in &mut rows {
         let values = sources.iter().map(|src| row.labels.get(src));
         let values: Vec<&str> = values.map(Option::unwrap_or_default).collect();
+        let separators = separator.len() * values.len().saturating_sub(1);
+        let bytes = separators + values.iter().map(|value| value.len()).sum::<usize>();
+        labels.check_value("label_join", dst, bytes)?;
         let joined = values.join(separator);
-        set_label(row, dst, &joined);
+        set_label(labels, row, dst, &joined)?;
     }
     merge_equal_labels(rows)
 }
@@ -66,21 +87,15 @@ fn check_name(ctx: &CallContext<'_>, index: usize, what: &str) -> Result<()> {
     }
 }
 
-fn set_label(row: &mut Row, name: &str, value: &str) {
+fn set_label(labels: &LabelMaker<'_>, row: &mut Row, name: &str, value: &str) -> Result<()> {
     if row.labels.get(name).unwrap_or_default() != value {
-        row.labels = with_label(&row.labels, name, value);
+        row.labels = labels.with_label(&row.labels, name, value)?;
     }
     // A name that the query sets is kept.
     if name == METRIC_NAME {
         row.drop_name = false;
     }
-}
-
-/// The labels with one of them set; an empty value removes it.
-pub(crate) fn with_label(labels: &Labels, name: &str, value: &str) -> Labels {
-    let mut builder = LabelsBuilder::from_labels(labels);
-    builder.set(name, value);
-    builder.build()
+    Ok(())
 }
 
 /// The vector as a scalar: the float at each step with exactly one, else NaN.
@@ -100,6 +115,8 @@ pub(crate) fn scalar_of(rows: &[Row], steps: usize) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use icecore_model::Labels;
+
     use super::super::testing::{Setup, check_floats, labels};
     use super::*;
     use crate::exec::ABSENT;
@@ -229,6 +246,57 @@ mod tests {
             ),
         ] {
             check_error("label_join", &texts, &series, message);
+        }
+    }
+
+    #[test]
+    fn values_are_no_longer_than_they_may_be() {
+        let long = "x".repeat(20);
+        let series = format!("m{{src={long}}}");
+        let rows = [Setup::row(&series, &[1.0])];
+        let error = |name: &str, texts: &[&str]| {
+            let mut setup = Setup::new(1).series().texts(texts);
+            setup.label_value_bytes_max = 41;
+            setup
+                .vector(name, rows.to_vec())
+                .map_err(|error| error.to_string())
+        };
+        assert!(error("label_join", &["dst", "-", "src", "src"]).is_ok());
+        assert!(error("label_replace", &["dst", "$1-$1", "src", "(.*)"]).is_ok());
+        for (name, texts) in [
+            ("label_join", &["dst", "--", "src", "src"][..]),
+            ("label_join", &["dst", "", "src", "src", "src"]),
+            ("label_replace", &["dst", "$1--$1", "src", "(.*)"]),
+            ("label_replace", &["dst", "$1--$1", "src", "(x+)"]),
+            ("label_replace", &["dst", &"y".repeat(42), "", ""]),
+        ] {
+            let text = error(name, texts).unwrap_err();
+            assert_eq!(
+                text,
+                format!(
+                    "{name}() makes a value of label \"dst\" with more than 41 bytes \
+                     (query.label_value_bytes_max): join or repeat fewer labels, or raise the \
+                     setting"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn made_labels_count_before_they_are_made() {
+        let names: Vec<String> = (0..100).map(|i| format!("m{{i={i}}}")).collect();
+        let rows: Vec<Row> = names.iter().map(|s| Setup::row(s, &[1.0])).collect();
+        let value = "x".repeat(900);
+        for (name, texts) in [
+            ("label_replace", &["dst", &value, "", ""][..]),
+            ("label_join", &["dst", &value, "i", "i"]),
+        ] {
+            let mut setup = Setup::new(1).series().texts(texts);
+            setup.memory_max = 50_000;
+            let refused = setup.vector(name, rows.clone()).unwrap_err().to_string();
+            assert!(refused.contains("query.max_memory"), "{refused}");
+            setup.memory_max = 200_000;
+            assert!(setup.vector(name, rows.clone()).is_ok());
         }
     }
 

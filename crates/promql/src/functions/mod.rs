@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::annotations::{Annotation, Annotations};
 use crate::error::Result;
-use crate::exec::{Grid, Row, ScalarColumn};
+use crate::exec::{Grid, LabelMaker, Row, ScalarColumn};
 use crate::parse::{Call, Span};
 
 pub(crate) use labels::scalar_of;
@@ -83,7 +83,8 @@ impl CallContext<'_> {
 pub(crate) type MapFunction = fn(&CallContext<'_>, Row) -> Row;
 
 /// Works on all rows of its vector argument.
-pub(crate) type VectorFunction = fn(&CallContext<'_>, Vec<Row>) -> Result<Vec<Row>>;
+pub(crate) type VectorFunction =
+    fn(&CallContext<'_>, &LabelMaker<'_>, Vec<Row>) -> Result<Vec<Row>>;
 
 /// The function of one row with this name.
 pub(crate) fn map_function(name: &str) -> Option<MapFunction> {

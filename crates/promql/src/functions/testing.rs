@@ -1,11 +1,14 @@
 //! Calls without a query, for tests of functions.
 
+use std::sync::atomic::AtomicBool;
+
 use icecore_model::{Labels, LabelsBuilder, METRIC_NAME};
 
 use super::{Argument, CallContext, map_function, vector_function};
 use crate::annotations::Annotations;
 use crate::error::Result;
-use crate::exec::{Grid, Row, ScalarColumn, Values, is_absent};
+use crate::exec::{Context, Grid, LabelMaker, Limits, Row, ScalarColumn, Values, is_absent};
+use crate::memory_source::MemorySource;
 use crate::parse::{Call, Expr, Signature, Span, StringLiteral, ValueType};
 
 static SIGNATURE: Signature = Signature {
@@ -22,6 +25,8 @@ pub(super) struct Setup {
     pub(super) grid: Grid,
     pub(super) is_range_query: bool,
     pub(super) call: Call,
+    pub(super) memory_max: usize,
+    pub(super) label_value_bytes_max: usize,
     args: Vec<Argument>,
     annotations: Annotations,
 }
@@ -40,6 +45,8 @@ impl Setup {
                 args: Vec::new(),
                 span: Span::default(),
             },
+            memory_max: 1 << 20,
+            label_value_bytes_max: 1000,
             args: Vec::new(),
             annotations: Annotations::default(),
         }
@@ -82,7 +89,15 @@ impl Setup {
     }
 
     pub(super) fn vector(&self, name: &str, rows: Vec<Row>) -> Result<Vec<Row>> {
-        vector_function(name).expect(name)(&self.context(), rows)
+        let (source, canceled) = (MemorySource::default(), AtomicBool::new(false));
+        let limits = Limits {
+            memory_bytes: self.memory_max,
+            samples: usize::MAX,
+            label_value_bytes: self.label_value_bytes_max,
+        };
+        let context = Context::new(&source, limits, &canceled, None);
+        let maker = LabelMaker::new(&context)?;
+        vector_function(name).expect(name)(&self.context(), &maker, rows)
     }
 
     /// Warnings and infos with their positions.

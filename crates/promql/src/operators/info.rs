@@ -5,15 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, RolledTime, Selection};
+use icecore_model::{Labels, METRIC_NAME, MatchOp, Matcher, RolledTime, Selection};
 
 use super::answer_labels::text_of;
 use super::label_key::LabelKey;
+use super::once::CountedRows;
 use super::scan::open;
 use super::select::Picker;
 use super::{Run, build, collect};
 use crate::error::{Error, Result};
-use crate::exec::{Row, Values, merge_steps};
+use crate::exec::{LabelMaker, Row, Values, merge_steps};
 use crate::functions::window::WindowNeed;
 use crate::plan::{INFO_METRIC, SelectorOutput, Vector, VectorKind};
 
@@ -24,7 +25,7 @@ const IDENTIFYING: [&str; 2] = ["instance", "job"];
 const ANY_METRIC: &str = ".+_info";
 
 /// The rows of `info`.
-pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<Row>> {
+pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<CountedRows> {
     let VectorKind::Info {
         input,
         matchers,
@@ -35,10 +36,10 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
         choice,
     } = &node.kind
     else {
-        return Ok(Vec::new());
+        return CountedRows::none(run.context);
     };
     let context = run.context;
-    let (rows, _held) = collect(context, &mut *build(run, input)).await?;
+    let (rows, held) = collect(context, &mut *build(run, input)).await?;
     let selector = InfoSelector::new(matchers);
     let (infos, rest): (Vec<Row>, Vec<Row>) =
         (rows.into_iter()).partition(|row| selector.is_info_metric(&row.labels));
@@ -46,7 +47,8 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let output = SelectorOutput::Timestamp;
     let picker = Picker::new(*lookup, *offset_ms, *lookback_ms, output, &context.rollup);
     let at = |time: i64| time.saturating_sub(*offset_ms);
-    let mut series = Vec::new();
+    let mut series: Vec<Row> = Vec::new();
+    let mut infos_held = context.reserve(0)?;
     for matchers in selector.selections(&rest, implied) {
         let selection = Selection {
             matchers,
@@ -66,19 +68,24 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
                     text_of(&found.labels)
                 )));
             }
+            let known = series.len();
             series.extend(
                 batch
                     .iter()
                     .filter_map(|series| picker.row(series, &|_| {})),
             );
+            context.hold(&mut infos_held, &series[known..])?;
         }
     }
     let targets = Targets::new(&series, *lookup != node.grid);
     targets.check(enriched.iter().chain(&rest))?;
+    let maker = LabelMaker::new(context)?;
     for row in rest {
-        enriched.extend(targets.enrich(row, &selector)?);
+        enriched.extend(targets.enrich(row, &selector, &maker)?);
     }
-    merge_steps(enriched)
+    let rows = merge_steps(enriched)?;
+    drop(maker);
+    CountedRows::new(rows, held)
 }
 
 fn has_target(row: &Row) -> bool {
@@ -214,7 +221,12 @@ impl<'r> Targets<'r> {
     }
 
     /// The row with the labels of the info series: one row for each distinct set of labels.
-    fn enrich(&self, row: Row, selector: &InfoSelector) -> Result<Vec<Row>> {
+    fn enrich(
+        &self,
+        row: Row,
+        selector: &InfoSelector,
+        maker: &LabelMaker<'_>,
+    ) -> Result<Vec<Row>> {
         let mut target = Vec::new();
         self.key.write(&row.labels, &mut target);
         let infos = if has_target(&row) {
@@ -232,7 +244,8 @@ impl<'r> Targets<'r> {
                 continue;
             }
             if !enriched.contains_key(&chosen) {
-                let labels = labels_with(&row.labels, &chosen, infos, selector)?;
+                let labels = labels_with(&row.labels, &chosen, infos, selector, maker)?;
+                maker.grow_rows(1, steps)?;
                 let with_labels = Row {
                     labels,
                     drop_name: row.drop_name,
@@ -285,6 +298,7 @@ fn labels_with(
     chosen: &[usize],
     infos: &[&Row],
     selector: &InfoSelector,
+    maker: &LabelMaker<'_>,
 ) -> Result<Labels> {
     let mut added: BTreeMap<&str, &str> = BTreeMap::new();
     for place in chosen {
@@ -298,9 +312,10 @@ fn labels_with(
             }
         }
     }
-    let mut builder = LabelsBuilder::from_labels(base);
-    for (name, value) in added {
-        builder.set(name, value);
+    if added.is_empty() {
+        return Ok(base.clone());
     }
-    Ok(builder.build())
+    // None of them is among those of the row.
+    added.extend(base.iter());
+    maker.sorted(added.iter().map(|(name, value)| (*name, *value)))
 }

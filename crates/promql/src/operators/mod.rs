@@ -6,7 +6,8 @@
 //!
 //! Holds always:
 //! - A row has a value slot for each step of its node's grid.
-//! - Rows that are kept longer than a batch count towards the memory of the query.
+//! - Rows that are kept longer than a batch count towards the memory of the query, and so do those
+//!   of operators that yield one batch, until the next call or until their consumer counts them.
 //! - Cancellation and deadline are checked once per batch.
 
 mod aggregate;
@@ -45,6 +46,10 @@ use once::Once;
 pub(crate) trait Operator: Send {
     /// The next rows, or `None` at the end. A batch may be empty.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>>;
+
+    /// Called by a consumer that keeps the last batch and counts its memory: the operator, which
+    /// may have made large rows, counts them no longer.
+    fn hand_over(&mut self) {}
 }
 
 /// A running plan.
@@ -115,6 +120,7 @@ pub(crate) async fn collect(
     let mut all = Vec::new();
     while let Some(rows) = operator.next().await? {
         context.check()?;
+        operator.hand_over();
         context.hold(&mut held, &rows)?;
         all.extend(rows);
     }

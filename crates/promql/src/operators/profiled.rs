@@ -40,4 +40,8 @@ impl Operator for Profiled<'_> {
             Ok(rows)
         })
     }
+
+    fn hand_over(&mut self) {
+        self.input.hand_over();
+    }
 }

@@ -37,6 +37,7 @@ pub(super) fn with_removal<'q>(
                 removal,
                 names_matter,
                 detector: DuplicateDetector::default(),
+                held: None,
             })
         }
         _ => operator,
@@ -50,10 +51,13 @@ struct RemoveNames<'q> {
     removal: Removal,
     names_matter: bool,
     detector: DuplicateDetector,
+    /// Memory of all rows while the consumer works on them.
+    held: Option<Reservation>,
 }
 
 impl RemoveNames<'_> {
     async fn rows(&mut self) -> Result<Option<Vec<Row>>> {
+        self.held = None;
         let labels = self.removal.labels;
         let removed = |rows: Vec<Row>| map_rows(rows, |row| Some(without(row, labels)));
         if self.removal.duplicates != Duplicates::Possible {
@@ -77,7 +81,8 @@ impl RemoveNames<'_> {
         let Some(mut input) = self.input.take() else {
             return Ok(None);
         };
-        let (rows, _held) = collect(self.run.context, &mut *input).await?;
+        let (rows, held) = collect(self.run.context, &mut *input).await?;
+        self.held = Some(held);
         let rows = removed(rows);
         match self.removal.check {
             DuplicateCheck::Always if has_equal_labels(&rows) => Err(Error::same_labelset()),
@@ -90,6 +95,13 @@ impl RemoveNames<'_> {
 impl Operator for RemoveNames<'_> {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Row>>>> {
         Box::pin(self.rows())
+    }
+
+    fn hand_over(&mut self) {
+        self.held = None;
+        if let Some(input) = &mut self.input {
+            input.hand_over();
+        }
     }
 }
 

@@ -35,6 +35,10 @@ impl Operator for Repeat<'_> {
             Ok(Some(rows))
         })
     }
+
+    fn hand_over(&mut self) {
+        self.input.hand_over();
+    }
 }
 
 fn repeated(values: &Values, steps: usize) -> Values {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+use super::once::CountedRows;
 use super::scalar::arguments;
 use super::scan::map_rows;
 use super::{Operator, Run, build, collect};
 use crate::error::Result;
-use crate::exec::Row;
+use crate::exec::{LabelMaker, Row};
 use crate::functions::{Argument, CallContext, MapFunction};
 use crate::parse::Call;
 use crate::plan::{Arg, Vector, VectorKind};
@@ -72,10 +73,14 @@ impl Operator for Map<'_> {
             Ok(Some(rows))
         })
     }
+
+    fn hand_over(&mut self) {
+        self.input.hand_over();
+    }
 }
 
 /// The rows of a function over all rows.
-pub(super) async fn vector_call<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<Row>> {
+pub(super) async fn vector_call<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<CountedRows> {
     let VectorKind::Rows {
         call,
         args,
@@ -84,10 +89,11 @@ pub(super) async fn vector_call<'q>(run: &'q Run<'q>, node: &'q Vector) -> Resul
         spans_time,
     } = &node.kind
     else {
-        return Ok(Vec::new());
+        return CountedRows::none(run.context);
     };
     let args = arguments(run, args).await?;
-    let (rows, _held) = collect(run.context, &mut *build(run, input)).await?;
+    let (rows, held) = collect(run.context, &mut *build(run, input)).await?;
+    let labels = LabelMaker::new(run.context)?;
     let context = CallContext {
         grid: node.grid,
         is_range_query: *spans_time,
@@ -96,5 +102,7 @@ pub(super) async fn vector_call<'q>(run: &'q Run<'q>, node: &'q Vector) -> Resul
         args: args.into(),
         annotations: &run.context.annotations,
     };
-    function(&context, rows)
+    let rows = function(&context, &labels, rows)?;
+    drop(labels);
+    CountedRows::new(rows, held)
 }

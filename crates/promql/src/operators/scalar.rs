@@ -2,6 +2,7 @@
 
 use futures::future::BoxFuture;
 
+use super::once::CountedRows;
 use super::{Run, build, collect};
 use crate::arithmetic::{extreme, scalar_op};
 use crate::error::Result;
@@ -69,15 +70,17 @@ pub(super) async fn arguments<'q>(run: &'q Run<'q>, args: &'q [Arg]) -> Result<V
 }
 
 /// `vector(s)`: one row without labels.
-pub(super) async fn vector_of<'q>(run: &'q Run<'q>, node: &'q Scalar) -> Result<Vec<Row>> {
+pub(super) async fn vector_of<'q>(run: &'q Run<'q>, node: &'q Scalar) -> Result<CountedRows> {
     let column = scalar(run, node).await?;
+    let held = run.context.reserve_rows(1, node.grid.steps)?;
     let floats = (0..node.grid.steps).map(|step| column.at(step));
-    Ok(vec![Row {
+    let row = Row {
         labels: Labels::empty(),
         drop_name: false,
         values: Values {
             floats: floats.collect(),
             histograms: Vec::new(),
         },
-    }])
+    };
+    CountedRows::new(vec![row], held)
 }

@@ -38,6 +38,8 @@ pub(super) struct SharedReader<'q> {
     /// The input of the only use: rows pass through without being kept.
     sole_input: Option<Box<dyn Operator + 'q>>,
     done: bool,
+    /// Memory of the rows while the consumer works on them.
+    held: Option<Reservation>,
 }
 
 impl<'q> SharedReader<'q> {
@@ -50,10 +52,12 @@ impl<'q> SharedReader<'q> {
             span,
             sole_input,
             done: false,
+            held: None,
         }
     }
 
     async fn rows(&mut self) -> Result<Option<Vec<Row>>> {
+        self.held = None;
         if std::mem::replace(&mut self.done, true) {
             return Ok(None);
         }
@@ -67,9 +71,16 @@ impl<'q> SharedReader<'q> {
         let annotations = &self.run.context.annotations;
         annotations.repeat(node.span, self.span.start);
         if state.uses == node.consumers {
-            return Ok(state.rows.take().map(|(rows, _)| rows));
+            return Ok(state.rows.take().map(|(rows, held)| {
+                self.held = Some(held);
+                rows
+            }));
         }
-        Ok(state.rows.as_ref().map(|(rows, _)| rows.clone()))
+        let Some((rows, held)) = &state.rows else {
+            return Ok(None);
+        };
+        self.held = Some(self.run.context.reserve(held.bytes())?);
+        Ok(Some(rows.clone()))
     }
 }
 
@@ -81,5 +92,12 @@ impl Operator for SharedReader<'_> {
                 None => self.rows().await,
             }
         })
+    }
+
+    fn hand_over(&mut self) {
+        self.held = None;
+        if let Some(input) = &mut self.sole_input {
+            input.hand_over();
+        }
     }
 }

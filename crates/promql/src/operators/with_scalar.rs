@@ -65,6 +65,10 @@ impl Operator for WithScalar<'_> {
             Ok(Some(map_rows(rows, |row| operation.apply(row))))
         })
     }
+
+    fn hand_over(&mut self) {
+        self.input.hand_over();
+    }
 }
 
 struct Operation<'a> {
@@ -209,5 +213,9 @@ impl Operator for Negate<'_> {
             }
             Ok(Some(rows))
         })
+    }
+
+    fn hand_over(&mut self) {
+        self.input.hand_over();
     }
 }

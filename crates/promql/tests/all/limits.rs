@@ -113,6 +113,52 @@ fn memory_is_asked_for_first() {
     }
 }
 
+/// Each call repeats a label four times: sixteen of them would make 32 GiB of eight bytes.
+#[test]
+fn nested_label_functions_end_at_their_limit() {
+    let engine = Engine::new(EngineOptions {
+        memory_max: MEMORY_MAX,
+        ..EngineOptions::default()
+    });
+    let source = source();
+    let time = QueryTime::Instant { time_ms: 100_000 };
+    let nested = |outer: &dyn Fn(String) -> String, times: usize| {
+        let first = "label_replace(counter, \"a\", \"xxxxxxxx\", \"\", \"\")".to_string();
+        (0..times).fold(first, |inner, _| outer(inner))
+    };
+    let join = |v: String| format!("label_join({v}, \"a\", \"\", \"a\", \"a\", \"a\", \"a\")");
+    let replace = |v: String| format!("label_replace({v}, \"a\", \"$1$1$1$1\", \"a\", \"(.+)\")");
+    for (query, reason) in [
+        (nested(&join, 16), "query.label_value_bytes_max"),
+        (nested(&replace, 16), "query.label_value_bytes_max"),
+        // Ten rows whose values are as long as they may be, several times.
+        (
+            (0..5).fold(nested(&join, 6), |inner, i| {
+                format!("label_join({inner}, \"b{i}\", \"\", \"a\")")
+            }),
+            "query.max_memory",
+        ),
+        // The labels of one row for each of ten.
+        (
+            format!(
+                "counter * on () group_left (b, c, d, e, f) {}",
+                ["b", "c", "d", "e", "f"].iter().fold(
+                    nested(&join, 6).replace("counter", "counter{id=\"0\"}"),
+                    |inner, label| format!("label_join({inner}, \"{label}\", \"\", \"a\")"),
+                )
+            ),
+            "query.max_memory",
+        ),
+    ] {
+        let answer = execute(&engine, &source, &query, time);
+        assert!(
+            matches!(&answer, Err(Error::LimitReached(why)) if why.contains(reason)),
+            "{query}: {answer:?}"
+        );
+    }
+    assert!(execute(&engine, &source, &nested(&join, 6), time).is_ok());
+}
+
 /// A single row can take hours, so cancellation is checked between its windows.
 #[test]
 fn a_long_row_ends_with_the_time_of_its_query() {

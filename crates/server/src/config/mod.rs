@@ -36,7 +36,7 @@ pub use icecore_settings::{
     ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, Position, Problem, Source,
 };
 use icecore_settings::{Loader, Sources};
-pub(crate) use opentsdb::{apply_exclusion, tsd_config};
+pub(crate) use opentsdb::{apply_exclusion, name_limits, tsd_config};
 pub use options::{
     LogFormat, LogLevel, LogOptions, OpenTsdbOptions, OriginPattern, QueryOptions, ScrapeOptions,
     ServerOptions,

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use icecore_opentsdb::{Config, ConfigFile, ConfigNote};
+use icecore_opentsdb::{Config, ConfigFile, ConfigNote, NameLimits};
 use icecore_settings::{ConfigError, Position, Problem};
 
+use super::Config as ServerConfig;
 use super::options::{ExcludeAggregates, OpenTsdbOptions, QueryOptions};
 
 /// What queries imply about series that clients of OpenTSDB write, and its own about all others.
@@ -17,6 +18,16 @@ pub(crate) fn apply_exclusion(query: &mut QueryOptions, tsd: &mut Config) {
         ExcludeAggregates::Off => Some(false),
     };
     query.engine.implied = Arc::new(tsd.implied_matchers());
+}
+
+/// Limits of the names that get UIDs: those of labels, which they become.
+pub(crate) fn name_limits(config: &ServerConfig) -> NameLimits {
+    let limits = &config.storage.limits;
+    NameLimits {
+        label_name_bytes_max: limits.label_name_bytes_max,
+        label_value_bytes_max: limits.label_value_bytes_max,
+        uid_bytes_max: config.opentsdb.uid_bytes_max,
+    }
 }
 
 /// Puts the settings together. What a person should know goes to `warnings`. Read when the process

@@ -75,7 +75,7 @@ pub struct ScrapeOptions {
 }
 
 /// OpenTSDB's protocols.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct OpenTsdbOptions {
     /// `None`: the API is served on the HTTP port only.
     pub listen: Option<ListenAddress>,
@@ -87,6 +87,22 @@ pub struct OpenTsdbOptions {
     pub get_overrides: bool,
     /// Lets answers be code. Off, because the pages of any origin could run it.
     pub jsonp: bool,
+    /// Memory of the names that have UIDs. They are never forgotten; four million of thirty bytes
+    /// are no small installation.
+    pub uid_bytes_max: usize,
+}
+
+impl Default for OpenTsdbOptions {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            config: String::new(),
+            settings: Vec::new(),
+            get_overrides: false,
+            jsonp: false,
+            uid_bytes_max: 1 << 30,
+        }
+    }
 }
 
 /// Logging to standard error.

@@ -270,6 +270,8 @@ pub static SETTINGS: &[Setting] = &[
         "Samples that one query may hold in memory at once; more is an error. Prometheus' default."),
     setting!("query.max_memory", Size, query.engine.memory_max, "1MiB" to "",
         "Memory of one query or other read request; more is an error. Enough for 11000 steps of ten thousand series, and one query cannot take a small host down."),
+    setting!("query.label_value_bytes_max", Size, query.engine.label_value_bytes_max, "1KiB" to "",
+        "Bytes of a label value that a function of a query makes (label_join, label_replace, count_values); more is an error. As many as a stored value may have, whatever limits.label_value_bytes_max admits: nested functions multiply them."),
     setting!(
         "query.delayed_name_removal",
         Bool,
@@ -454,6 +456,8 @@ pub static SETTINGS: &[Setting] = &[
         opentsdb.settings,
         "Single settings under the original's keys, as KEY=VALUE; they count more than the file. Values may have commas. docs/opentsdb.md lists the keys. Metrics that have no UID yet are refused unless tsd.core.auto_create_metrics=true, as in the original."
     ),
+    setting!("opentsdb.uid_bytes_max", Size, opentsdb.uid_bytes_max, "1MiB" to "",
+        "Memory of the names of metrics, tag keys and tag values that have UIDs; further ones are refused, points of known ones are stored. UIDs are never given back. A name takes its text and 200 bytes, so this is four million of them. How long names may be is said by limits.label_name_bytes_max and limits.label_value_bytes_max."),
     setting!(
         "opentsdb.get_overrides",
         Bool,

@@ -25,6 +25,7 @@ const LIVE: [&str; 28] = [
     "query.timeout",
     "query.max_samples",
     "query.max_memory",
+    "query.label_value_bytes_max",
     "query.max_queue",
     "otlp.translation_strategy",
     "otlp.promote_resource_attributes",

@@ -3,6 +3,8 @@
 //! Holds always:
 //! - No more than the allowed bytes are produced, and of those none before the caller has agreed to
 //!   the memory, so that a bomb costs what an honest request of that size costs.
+//! - A body does not expand to more than [`RATIO_MAX`] times what was sent, so that work is in
+//!   proportion to what a client sends.
 //! - A body is compressed once or not at all: a second layer multiplies what a bomb can do, and no
 //!   client sends one.
 //!
@@ -13,6 +15,7 @@ use std::io::{self, Read as _};
 
 use axum::http::{HeaderMap, header};
 use flate2::read::MultiGzDecoder;
+use thiserror::Error;
 
 use crate::middleware::error::ApiError;
 
@@ -22,6 +25,33 @@ const STEP_BYTES: usize = 256 << 10;
 /// The window of a zstd body: 8 MiB, which is what RFC 9659 allows for HTTP. A frame can ask for
 /// far more, and the decoder would take it.
 pub(crate) const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+
+/// Bytes that any body may expand to.
+const EXPANDED_FREE: u64 = 32 << 20;
+
+/// Most bytes that a byte of a compressed body may expand to, beyond those that are free. Exports
+/// come to 10 to 60, those of constant values with long labels to 150. Of gzip, 1 030 are possible,
+/// and any number of zstd.
+pub(crate) const RATIO_MAX: u64 = 256;
+
+/// Fails if so many bytes of a compressed body expanded to too many.
+pub(crate) fn check_ratio(sent: u64, expanded: u64) -> Result<(), RatioExceeded> {
+    if expanded <= EXPANDED_FREE.saturating_add(sent.saturating_mul(RATIO_MAX)) {
+        return Ok(());
+    }
+    Err(RatioExceeded { sent, expanded })
+}
+
+/// A body expands to far more than bodies do.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error(
+    "{sent} bytes of the body expand to more than {expanded}; a compressed body may expand \
+     {RATIO_MAX}-fold: send it in parts, or without compression"
+)]
+pub(crate) struct RatioExceeded {
+    sent: u64,
+    expanded: u64,
+}
 
 /// How a request body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +122,8 @@ impl fmt::Display for EncodingError {
 pub(crate) enum DecompressError {
     /// It would be longer than this many bytes.
     TooLarge(usize),
+    /// The body expands to far more than bodies do.
+    Ratio(RatioExceeded),
     /// It is not in the form that it claims.
     Broken(String),
     /// The caller did not agree to more memory.
@@ -102,6 +134,7 @@ impl fmt::Display for DecompressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge(max) => write!(f, "the decompressed body is longer than {max} bytes"),
+            Self::Ratio(error) => error.fmt(f),
             Self::Broken(reason) => write!(f, "the body cannot be decompressed: {reason}"),
             Self::Refused(error) => error.fmt(f),
         }
@@ -118,6 +151,11 @@ pub(crate) fn decompress_reserving(
     reserve: impl FnMut(usize) -> Result<(), ApiError>,
 ) -> Result<(), DecompressError> {
     into.clear();
+    let sent = match encoding {
+        Encoding::Identity => u64::MAX,
+        Encoding::Gzip | Encoding::Zstd => u64::try_from(body.len()).unwrap_or(u64::MAX),
+    };
+    let max = Expansion { sent, max };
     match encoding {
         Encoding::Identity => read_bounded(body, max, into, reserve),
         Encoding::Gzip => read_bounded(MultiGzDecoder::new(body), max, into, reserve),
@@ -131,13 +169,22 @@ pub(crate) fn decompress_reserving(
     }
 }
 
+/// Bytes that were sent, and most bytes that they may become.
+#[derive(Clone, Copy)]
+struct Expansion {
+    sent: u64,
+    max: usize,
+}
+
 fn read_bounded(
     mut reader: impl io::Read,
-    max: usize,
+    Expansion { sent, max }: Expansion,
     into: &mut Vec<u8>,
     mut reserve: impl FnMut(usize) -> Result<(), ApiError>,
 ) -> Result<(), DecompressError> {
     loop {
+        let expanded = u64::try_from(into.len()).unwrap_or(u64::MAX);
+        check_ratio(sent, expanded).map_err(DecompressError::Ratio)?;
         let step = STEP_BYTES.min(max - into.len());
         if step == 0 {
             // Full: right if nothing more comes.
@@ -183,7 +230,11 @@ mod tests {
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip_at(flate2::Compression::fast(), bytes)
+    }
+
+    fn gzip_at(level: flate2::Compression, bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
         encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()
     }
@@ -226,6 +277,39 @@ mod tests {
             assert_eq!(reserved, 1 << 20);
             assert!(into.capacity() <= 4 << 20, "{}", into.capacity());
         }
+    }
+
+    #[test]
+    fn a_body_that_expands_too_much_is_refused_early() {
+        let zeros = vec![0; 64 << 20];
+        let gzip_bomb = gzip_at(flate2::Compression::best(), &zeros);
+        let zstd_bomb = compressed(Encoding::Zstd, &zeros);
+        for (encoding, bomb) in [(Encoding::Gzip, gzip_bomb), (Encoding::Zstd, zstd_bomb)] {
+            let mut into = Vec::new();
+            let outcome = decompress(encoding, &bomb, usize::MAX, &mut into);
+            assert!(
+                matches!(outcome, Err(DecompressError::Ratio(_))),
+                "{outcome:?}"
+            );
+            let most = EXPANDED_FREE as usize + RATIO_MAX as usize * bomb.len();
+            assert!(into.len() <= most + STEP_BYTES, "{}", into.len());
+        }
+        // As well as anything real, and anything that is small.
+        let line = |i: u64| {
+            format!(
+                "http_requests_total{{instance=\"host-1\"}} 0 {}\n",
+                i * 15_000
+            )
+        };
+        let lines: String = (0..400_000).map(line).collect();
+        for text in [lines.into_bytes(), vec![0; 32 << 20]] {
+            let body = compressed(Encoding::Gzip, &text);
+            let mut into = Vec::new();
+            decompress(Encoding::Gzip, &body, usize::MAX, &mut into).unwrap();
+            assert_eq!(into.len(), text.len());
+        }
+        let plain = vec![0; 40 << 20];
+        decompress(Encoding::Identity, &plain, usize::MAX, &mut Vec::new()).unwrap();
     }
 
     #[test]

@@ -428,7 +428,9 @@ impl From<EncodingError> for ApiError {
 impl From<DecompressError> for ApiError {
     fn from(error: DecompressError) -> Self {
         match error {
-            DecompressError::TooLarge(_) => Self::too_large(error.to_string()),
+            DecompressError::TooLarge(_) | DecompressError::Ratio(_) => {
+                Self::too_large(error.to_string())
+            }
             DecompressError::Broken(_) => Self::bad_data(error.to_string()),
             DecompressError::Refused(error) => error,
         }

@@ -112,11 +112,12 @@ async fn answer(
         Purpose::Query | Purpose::Delete => query(app, tsd, request).await,
         Purpose::Put | Purpose::Edit => {
             let _slot = app.limits.write_slot()?;
-            request.allowance.memory = app.queries.memory();
+            request.allowance = Allowance::with_memory(app.queries.memory());
             Ok(into_http(api::handle(&tsd, &request).await))
         }
         Purpose::Read => {
             let slot = app.limits.read_slot().await?;
+            request.allowance = Allowance::with_memory(app.queries.memory());
             let compute = async move {
                 let _slot = slot;
                 api::handle(&tsd, &request).await
@@ -177,10 +178,7 @@ async fn query(
     let slot = app.queries.slot(timeout).await?;
     // What computes sees it when this is left: with an answer, without one, or by the client.
     let waiting = CancelOnDrop::default();
-    request.allowance = Allowance {
-        memory: app.queries.memory(),
-        canceled: waiting.flag(),
-    };
+    request.allowance = Allowance::new(app.queries.memory(), waiting.flag());
     let compute = async move {
         let _slot = slot;
         api::handle(&tsd, &request).await

@@ -17,11 +17,10 @@ use std::collections::BTreeMap;
 
 use icecore_model::METRIC_NAME;
 
-use super::labels::with_label;
 use super::{Argument, CallContext, MapFunction, VectorFunction};
 use crate::annotations::{Annotation, GoFloat};
 use crate::error::{Error, Result};
-use crate::exec::{ABSENT, Row, ScalarColumn, Values, merge_equal_labels};
+use crate::exec::{ABSENT, LabelMaker, Row, ScalarColumn, Values, is_absent, merge_equal_labels};
 use crate::histogram::{FloatHistogram, Moments};
 use crate::parse::Span;
 use measure::{Fraction, Quantile};
@@ -65,31 +64,43 @@ fn each_histogram(mut row: Row, f: impl Fn(&FloatHistogram) -> f64) -> Row {
 }
 
 /// `histogram_quantile(q, v)`
-fn histogram_quantile(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>> {
+fn histogram_quantile(
+    ctx: &CallContext<'_>,
+    labels: &LabelMaker<'_>,
+    rows: Vec<Row>,
+) -> Result<Vec<Row>> {
     let quantile = Quantile {
         share: scalar_argument(ctx, 0),
         before: &[],
         grid: ctx.grid,
     };
     check_quantiles(ctx, 0, &quantile.share);
-    let series = HistogramSeries::gather(ctx, 1, rows);
-    Ok(series.measure(ctx, 1, &quantile))
+    let series = HistogramSeries::gather(ctx, labels, 1, rows)?;
+    series.measure(ctx, labels, 1, &quantile)
 }
 
 /// `histogram_fraction(lower, upper, v)`
-fn histogram_fraction(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>> {
+fn histogram_fraction(
+    ctx: &CallContext<'_>,
+    labels: &LabelMaker<'_>,
+    rows: Vec<Row>,
+) -> Result<Vec<Row>> {
     let fraction = Fraction {
         lower: scalar_argument(ctx, 0),
         upper: scalar_argument(ctx, 1),
     };
-    let series = HistogramSeries::gather(ctx, 2, rows);
-    Ok(series.measure(ctx, 2, &fraction))
+    let series = HistogramSeries::gather(ctx, labels, 2, rows)?;
+    series.measure(ctx, labels, 2, &fraction)
 }
 
 /// `histogram_quantiles(v, label, q…)`
-fn histogram_quantiles(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>> {
+fn histogram_quantiles(
+    ctx: &CallContext<'_>,
+    labels: &LabelMaker<'_>,
+    rows: Vec<Row>,
+) -> Result<Vec<Row>> {
     let label = ctx.text(1);
-    let series = HistogramSeries::gather(ctx, 0, rows);
+    let series = HistogramSeries::gather(ctx, labels, 0, rows)?;
     let shares: Vec<ScalarColumn> = (2..ctx.args.len())
         .map(|index| scalar_argument(ctx, index))
         .collect();
@@ -101,11 +112,13 @@ fn histogram_quantiles(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>
             before: &shares[..place],
             grid: ctx.grid,
         };
-        let mut measured = series.measure(ctx, 0, &quantile);
+        let mut measured = series.measure(ctx, labels, 0, &quantile)?;
         if label == METRIC_NAME && !ctx.delayed_names {
-            measured.iter_mut().for_each(remove_name_now);
+            for row in &mut measured {
+                remove_name_now(labels, row)?;
+            }
         }
-        label_rows(label, share, measured, &mut labelled)?;
+        label_rows(labels, label, share, measured, &mut labelled)?;
     }
     // With delayed name removal Prometheus looks for equal series only in range queries.
     if ctx.delayed_names && ctx.grid.steps == 1 {
@@ -116,11 +129,14 @@ fn histogram_quantiles(ctx: &CallContext<'_>, rows: Vec<Row>) -> Result<Vec<Row>
 }
 
 /// Removes the name before a label function sets it again.
-fn remove_name_now(row: &mut Row) {
+fn remove_name_now(labels: &LabelMaker<'_>, row: &mut Row) -> Result<()> {
     for label in [METRIC_NAME, "__type__", "__unit__"] {
-        row.labels = with_label(&row.labels, label, "");
+        if row.labels.get(label).is_some() {
+            row.labels = labels.with_label(&row.labels, label, "")?;
+        }
     }
     row.drop_name = false;
+    Ok(())
 }
 
 fn scalar_argument(ctx: &CallContext<'_>, index: usize) -> ScalarColumn {
@@ -161,6 +177,7 @@ const LABELLED_VALUES_MAX: usize = 50_000_000;
 /// Adds the label of the quantile to rows. A quantile that changes yields a row for each of its
 /// values.
 fn label_rows(
+    labels: &LabelMaker<'_>,
     label: &str,
     quantiles: &ScalarColumn,
     rows: Vec<Row>,
@@ -169,10 +186,10 @@ fn label_rows(
     let per_step = match quantiles {
         ScalarColumn::Constant(quantile) => {
             let text = quantile_label(*quantile);
-            labelled.extend(rows.into_iter().map(|mut row| {
-                row.labels = with_label(&row.labels, label, &text);
-                row
-            }));
+            for mut row in rows {
+                row.labels = labels.with_label(&row.labels, label, &text)?;
+                labelled.push(row);
+            }
             return Ok(());
         }
         ScalarColumn::PerStep(per_step) => per_step,
@@ -190,17 +207,19 @@ fn label_rows(
     }
     for row in &rows {
         for (text, steps) in &steps_by_label {
+            if steps.iter().all(|step| is_absent(row.values.floats[*step])) {
+                continue;
+            }
+            labels.grow_rows(1, per_step.len())?;
             let mut values = Values::absent(per_step.len());
             for step in steps {
                 values.floats[*step] = row.values.floats[*step];
             }
-            if !values.is_empty() {
-                labelled.push(Row {
-                    labels: with_label(&row.labels, label, text),
-                    drop_name: row.drop_name,
-                    values,
-                });
-            }
+            labelled.push(Row {
+                labels: labels.with_label(&row.labels, label, text)?,
+                drop_name: row.drop_name,
+                values,
+            });
         }
     }
     Ok(())

@@ -11,7 +11,8 @@ use rayon::prelude::*;
 use super::bound::bucket_bound;
 use super::measure::{Findings, FixesByStep, Measure};
 use crate::annotations::{Annotation, MetricSuffix};
-use crate::exec::{Row, Values, is_absent};
+use crate::error::Result;
+use crate::exec::{LabelMaker, Row, Values, is_absent};
 use crate::functions::CallContext;
 use crate::histogram::ClassicBucket;
 
@@ -37,7 +38,12 @@ struct Series {
 
 impl HistogramSeries {
     /// Groups the rows of the argument at `vector`.
-    pub(super) fn gather(ctx: &CallContext<'_>, vector: usize, rows: Vec<Row>) -> Self {
+    pub(super) fn gather(
+        ctx: &CallContext<'_>,
+        maker: &LabelMaker<'_>,
+        vector: usize,
+        rows: Vec<Row>,
+    ) -> Result<Self> {
         let mut places: HashMap<Labels, usize> = HashMap::new();
         let mut series: Vec<Series> = Vec::new();
         let mut place_of = |labels: Labels, series: &mut Vec<Series>| {
@@ -61,7 +67,11 @@ impl HistogramSeries {
             let text = row.labels.get(BOUND).unwrap_or_default();
             match bucket_bound(text) {
                 Some(bound) => {
+                    let known = series.len();
                     let place = place_of(without_bound(&row.labels), &mut series);
+                    if place == known {
+                        maker.grow(series[place].labels.heap_bytes())?;
+                    }
                     series[place].buckets.push((bound, index));
                 }
                 None => ctx.annotate(
@@ -76,7 +86,7 @@ impl HistogramSeries {
         for series in &mut series {
             series.buckets.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         }
-        Self { rows, series }
+        Ok(Self { rows, series })
     }
 
     /// Computes a float from each histogram at each step. Annotations point at the argument at
@@ -84,10 +94,12 @@ impl HistogramSeries {
     pub(super) fn measure(
         &self,
         ctx: &CallContext<'_>,
+        maker: &LabelMaker<'_>,
         vector: usize,
         measure: &impl Measure,
-    ) -> Vec<Row> {
+    ) -> Result<Vec<Row>> {
         let span = ctx.arg_span(vector);
+        maker.grow_rows(self.series.len(), ctx.grid.steps)?;
         let measured = self.series.par_iter().map(|series| {
             let mut findings = Findings::default();
             let values = series.values(&self.rows, ctx.grid.steps, measure, &mut findings);
@@ -115,7 +127,7 @@ impl HistogramSeries {
                 .add_monotonicity_fixes(span, metric.clone(), total);
         }
         let rows = measured.into_iter().map(|(row, ..)| row);
-        rows.filter(|row| !row.values.is_empty()).collect()
+        Ok(rows.filter(|row| !row.values.is_empty()).collect())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use icecore_model::Span;
+use icecore_model::{LabelsBuilder, Span};
 
 use super::super::testing::{Setup, check_floats, labels};
 use super::*;
@@ -13,7 +13,9 @@ const INF: f64 = f64::INFINITY;
 fn classic(series: &str, buckets: &[(&str, &[f64])]) -> Vec<Row> {
     let row = |(le, floats): &(&str, &[f64])| {
         let mut row = Setup::row(series, floats);
-        row.labels = with_label(&row.labels, "le", le);
+        let mut labels = LabelsBuilder::from_labels(&row.labels);
+        labels.set("le", le);
+        row.labels = labels.build();
         row
     };
     buckets.iter().map(row).collect()

@@ -14,10 +14,10 @@ use natural::natural_order;
 
 pub(super) fn function(name: &str) -> Option<VectorFunction> {
     let function: VectorFunction = match name {
-        "sort" => |ctx, rows| Ok(by_value(ctx, rows, |a, b| a.total_cmp(&b))),
-        "sort_desc" => |ctx, rows| Ok(by_value(ctx, rows, |a, b| b.total_cmp(&a))),
-        "sort_by_label" => |ctx, rows| Ok(by_label(ctx, rows, |order| order)),
-        "sort_by_label_desc" => |ctx, rows| Ok(by_label(ctx, rows, Ordering::reverse)),
+        "sort" => |ctx, _, rows| Ok(by_value(ctx, rows, |a, b| a.total_cmp(&b))),
+        "sort_desc" => |ctx, _, rows| Ok(by_value(ctx, rows, |a, b| b.total_cmp(&a))),
+        "sort_by_label" => |ctx, _, rows| Ok(by_label(ctx, rows, |order| order)),
+        "sort_by_label_desc" => |ctx, _, rows| Ok(by_label(ctx, rows, Ordering::reverse)),
         _ => return None,
     };
     Some(function)

@@ -1,17 +1,19 @@
 //! `count_values("label", …)`: one row for each value that occurs.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use icecore_model::{Labels, LabelsBuilder, METRIC_NAME, MemoryBudget, go_plain_float};
+use icecore_model::{Labels, METRIC_NAME, go_plain_float};
 
 use super::Accumulator;
 use super::groups::Groups;
 use crate::error::Result;
-use crate::exec::{Row, Values};
+use crate::exec::{LabelMaker, Row, Values};
 use crate::plan::Grouping;
 
-pub(super) struct CountValues {
+/// Bytes of a value's entries in the maps, besides its text.
+const TEXT_BYTES: usize = 200;
+
+pub(super) struct CountValues<'q> {
     groups: Groups,
     /// The label for the value; none if grouping removes it.
     label: Option<String>,
@@ -21,22 +23,24 @@ pub(super) struct CountValues {
     /// Groups may become equal if the label replaces one of theirs.
     by_labels: HashMap<Labels, usize>,
     rows: Vec<Row>,
-    memory: Arc<MemoryBudget>,
+    /// Counts the rows and their texts as they are made: one row of the input can yield as many as
+    /// it has steps.
+    maker: LabelMaker<'q>,
 }
 
-impl CountValues {
+impl<'q> CountValues<'q> {
     pub(super) fn new(
         groups: Groups,
         grouping: &Grouping,
         label: &str,
         steps: usize,
-        memory: Arc<MemoryBudget>,
+        maker: LabelMaker<'q>,
     ) -> Self {
         // `without` removes labels after the value has become one.
         let is_dropped = grouping.without
             && (label == METRIC_NAME || grouping.labels.iter().any(|name| name == label));
         Self {
-            memory,
+            maker,
             groups,
             label: (!is_dropped).then(|| label.to_string()),
             steps,
@@ -60,21 +64,21 @@ impl CountValues {
         Ok(())
     }
 
-    /// The index of a value's row, which may be new. One row of the input can yield as many rows as
-    /// it has steps, so memory is checked here and not only after each batch.
+    /// The index of a value's row, which may be new.
     fn place(&mut self, group: usize, text: &str) -> Result<usize> {
         let group = self.groups.get(group);
-        let mut builder = LabelsBuilder::from_labels(&group.labels);
-        if let Some(label) = &self.label {
-            builder.set(label, text);
-        }
-        let labels = builder.build();
+        let labels = match &self.label {
+            Some(label) => {
+                self.maker.check_value("count_values", label, text.len())?;
+                self.maker.with_label(&group.labels, label, text)?
+            }
+            None => group.labels.clone(),
+        };
+        self.maker.grow(TEXT_BYTES + text.len())?;
         let next = self.rows.len();
         let place = *self.by_labels.entry(labels.clone()).or_insert(next);
         if place == next {
-            if self.heap_bytes() > self.memory.max() {
-                return Err(self.memory.exceeded().into());
-            }
+            self.maker.grow_rows(1, self.steps)?;
             self.rows.push(Row {
                 labels,
                 // As in Prometheus, a name set by the query is not removed.
@@ -86,7 +90,7 @@ impl CountValues {
     }
 }
 
-impl Accumulator for CountValues {
+impl Accumulator for CountValues<'_> {
     fn add(&mut self, rows: Vec<Row>) -> Result<()> {
         for row in rows {
             let number = self.groups.of(&row);
@@ -108,7 +112,6 @@ impl Accumulator for CountValues {
     }
 
     fn heap_bytes(&self) -> usize {
-        // A row has its values, and its labels twice.
-        self.rows.len() * (8 * self.steps + 512)
+        self.groups.heap_bytes()
     }
 }

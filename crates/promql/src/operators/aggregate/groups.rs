@@ -53,9 +53,10 @@ impl Groups {
     }
 
     /// Bytes held, approximately: the key twice (as key and as labels) and the overhead of map and
-    /// list.
+    /// list; and the last key twice.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.numbers.key_bytes() * 2 + self.groups.len() * GROUP_BYTES
+        let last = 2 * self.key.capacity();
+        self.numbers.key_bytes() * 2 + self.groups.len() * GROUP_BYTES + last
     }
 
     pub(super) fn get(&self, number: usize) -> &Group {

@@ -15,18 +15,17 @@ mod parameter;
 mod quantile;
 mod selection;
 
-use std::sync::Arc;
-
+use super::once::CountedRows;
 use super::{Operator, Run, build, build_nameless, scalar};
 use crate::error::Result;
-use crate::exec::{Context, Row, ScalarColumn};
+use crate::exec::{Context, LabelMaker, Row, ScalarColumn};
 use crate::parse::AggregateOp;
 use crate::plan::{Parameter, Vector, VectorKind, is_blind_to_names};
 
 use groups::Groups;
 
 /// The rows of an aggregation.
-pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<Row>> {
+pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<CountedRows> {
     let VectorKind::Aggregate {
         op,
         grouping,
@@ -38,7 +37,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
         fused,
     } = &node.kind
     else {
-        return Ok(Vec::new());
+        return CountedRows::none(run.context);
     };
     let context = run.context;
     let steps = node.grid.steps;
@@ -93,7 +92,7 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
             grouping,
             text,
             steps,
-            Arc::clone(&context.memory),
+            LabelMaker::new(context)?,
         )),
         _ => {
             let delayed_names = run.plan.delayed_names;
@@ -109,20 +108,49 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Vec<R
     let mut held = context.reserve(0)?;
     while let Some(rows) = input.next().await? {
         context.check()?;
-        let before = accumulator.heap_bytes();
-        accumulator.add(rows)?;
-        let after = accumulator.heap_bytes();
-        context.grow(&mut held, after.saturating_sub(before))?;
+        for rows in in_parts(rows) {
+            let before = accumulator.heap_bytes();
+            accumulator.add(rows)?;
+            let after = accumulator.heap_bytes();
+            context.grow(&mut held, after.saturating_sub(before))?;
+        }
     }
-    Ok(accumulator.finish())
+    CountedRows::new(accumulator.finish(), held)
+}
+
+/// Bytes of labels that are folded before the memory of the groups is counted. Each may become the
+/// labels of a group, and its key.
+const PART_BYTES: usize = 1 << 20;
+
+/// The rows of a batch in parts whose labels take little more than [`PART_BYTES`]: functions make
+/// labels of any size.
+fn in_parts(rows: Vec<Row>) -> impl Iterator<Item = Vec<Row>> {
+    let all: usize = rows.iter().map(|row| row.labels.heap_bytes()).sum();
+    let (whole, rest) = if all <= PART_BYTES {
+        (Some(rows), Vec::new())
+    } else {
+        (None, rows)
+    };
+    let mut rest = rest.into_iter();
+    let next = move || {
+        let (mut part, mut bytes) = (Vec::new(), 0);
+        while bytes <= PART_BYTES
+            && let Some(row) = rest.next()
+        {
+            bytes += row.labels.heap_bytes();
+            part.push(row);
+        }
+        (!part.is_empty()).then_some(part)
+    };
+    whole.into_iter().chain(std::iter::from_fn(next))
 }
 
 /// Evaluates an input whose rows are not needed, for its errors and annotations.
-async fn drain(context: &Context<'_>, mut input: Box<dyn Operator + '_>) -> Result<Vec<Row>> {
+async fn drain(context: &Context<'_>, mut input: Box<dyn Operator + '_>) -> Result<CountedRows> {
     while input.next().await?.is_some() {
         context.check()?;
     }
-    Ok(Vec::new())
+    CountedRows::none(context)
 }
 
 /// An aggregation in progress.
@@ -135,3 +163,28 @@ trait Accumulator: Send {
 
 /// Adds an annotation of an aggregation.
 type Annotate<'a> = &'a (dyn Fn(crate::annotations::Annotation) + Sync);
+
+#[cfg(test)]
+mod tests {
+    use icecore_model::Labels;
+
+    use super::*;
+    use crate::exec::Values;
+
+    #[test]
+    fn batches_are_folded_in_parts() {
+        let row = |bytes: usize| Row {
+            labels: Labels::from_pairs([("a", "x".repeat(bytes))]),
+            drop_name: false,
+            values: Values::absent(1),
+        };
+        let sizes = |rows: &[usize]| -> Vec<usize> {
+            let parts = in_parts(rows.iter().map(|bytes| row(*bytes)).collect());
+            parts.map(|part| part.len()).collect()
+        };
+        assert_eq!(sizes(&[1; 1000]), [1000]);
+        assert_eq!(sizes(&[PART_BYTES; 3]), [1, 1, 1]);
+        assert_eq!(sizes(&[PART_BYTES / 4; 9]), [4, 4, 1]);
+        assert_eq!(sizes(&[]).iter().sum::<usize>(), 0);
+    }
+}

@@ -70,6 +70,6 @@ impl Accumulator for Quantile<'_> {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.held
+        self.held + self.groups.heap_bytes()
     }
 }

@@ -278,7 +278,8 @@ impl Accumulator for LimitK {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.kept.bytes
+        let counts = 8 * self.counts.len() * self.taken.len();
+        self.kept.bytes + self.groups.heap_bytes() + counts
     }
 }
 

@@ -11,7 +11,7 @@ use super::KeyedRows;
 use super::pair::{Side, fits, values};
 use crate::annotations::Annotation;
 use crate::error::{Error, Result};
-use crate::exec::{ABSENT, Row, Values};
+use crate::exec::{ABSENT, LabelMaker, Row, Values};
 use crate::parse::{BinaryOp, Cardinality, VectorMatching};
 
 pub(super) struct Join<'a> {
@@ -23,6 +23,7 @@ pub(super) struct Join<'a> {
     /// Whether results lose the metric name.
     pub(super) removes_names: bool,
     pub(super) annotate: &'a dyn Fn(Annotation),
+    pub(super) maker: &'a LabelMaker<'a>,
 }
 
 impl Join<'_> {
@@ -37,8 +38,8 @@ impl Join<'_> {
             return Ok(Vec::new());
         }
         let mut interner = KeyInterner::default();
-        let many = KeyedRows::new(many, self.keys, &mut interner);
-        let one = KeyedRows::new(one, self.keys, &mut interner);
+        let many = KeyedRows::new(many, self.keys, &mut interner, self.maker)?;
+        let one = KeyedRows::new(one, self.keys, &mut interner, self.maker)?;
         let count = interner.len();
         let sides = Sides {
             many_of: many.by_key(count),
@@ -105,7 +106,7 @@ impl Join<'_> {
             [one] => many
                 .iter()
                 .map(|row| self.result_labels(&row.labels, &one.labels))
-                .collect(),
+                .collect::<Result<_>>()?,
             _ => Vec::new(),
         };
         self.check_matches(sides, &many, &one, &labels, fill_one)?;
@@ -114,15 +115,15 @@ impl Join<'_> {
                 let many_side = Side::Values(&many_row.values);
                 let values = self.values(sides, many_side, Side::Values(&one_row.values));
                 match labels.get(place) {
-                    Some(labels) => self.push_as(rows, labels.clone(), values),
-                    None => self.push(rows, &many_row.labels, &one_row.labels, values),
+                    Some(labels) => self.push_as(rows, labels.clone(), values)?,
+                    None => self.push(rows, &many_row.labels, &one_row.labels, values)?,
                 }
             }
             if let Some(fill) = fill_one {
                 let unmatched = without_steps_of(&many_row.values, &one);
                 let values = self.values(sides, Side::Values(&unmatched), Side::Fill(fill));
                 let group = self.keys.project(&many_row.labels);
-                self.push(rows, &many_row.labels, &group, values);
+                self.push(rows, &many_row.labels, &group, values)?;
             }
         }
         if let Some(fill) = fill_many {
@@ -130,7 +131,7 @@ impl Join<'_> {
                 let unmatched = without_steps_of(&one_row.values, &many);
                 let values = self.values(sides, Side::Fill(fill), Side::Values(&unmatched));
                 let group = self.keys.project(&one_row.labels);
-                self.push(rows, &group, &one_row.labels, values);
+                self.push(rows, &group, &one_row.labels, values)?;
             }
         }
         Ok(())
@@ -148,22 +149,25 @@ impl Join<'_> {
         )
     }
 
-    fn push(&self, rows: &mut Vec<Row>, many: &Labels, one: &Labels, values: Values) {
+    fn push(&self, rows: &mut Vec<Row>, many: &Labels, one: &Labels, values: Values) -> Result<()> {
         if !values.is_empty() {
-            let labels = self.result_labels(many, one);
-            self.push_as(rows, labels, values);
+            let labels = self.result_labels(many, one)?;
+            self.push_as(rows, labels, values)?;
         }
+        Ok(())
     }
 
     /// As in Prometheus, a pending name removal of either side is lost.
-    fn push_as(&self, rows: &mut Vec<Row>, labels: Labels, values: Values) {
+    fn push_as(&self, rows: &mut Vec<Row>, labels: Labels, values: Values) -> Result<()> {
         if !values.is_empty() {
+            self.maker.grow_row(&values)?;
             rows.push(Row {
                 labels,
                 drop_name: self.return_bool,
                 values,
             });
         }
+        Ok(())
     }
 
     /// A row of the "one" side must not match several rows at a step without a group modifier; with
@@ -215,7 +219,7 @@ impl Join<'_> {
         for (place, row) in many.iter().enumerate() {
             let labels = match labels.get(place) {
                 Some(labels) => labels.clone(),
-                None => self.result_labels(&row.labels, &one_labels),
+                None => self.result_labels(&row.labels, &one_labels)?,
             };
             by_labels.entry(labels).or_default().push(row);
         }
@@ -229,7 +233,7 @@ impl Join<'_> {
         }
     }
 
-    fn result_labels(&self, many: &Labels, one: &Labels) -> Labels {
+    fn result_labels(&self, many: &Labels, one: &Labels) -> Result<Labels> {
         let matching = self.matching;
         let is_kept = |name: &str| {
             let joined = match matching.cardinality {
@@ -245,14 +249,14 @@ impl Join<'_> {
         };
         let kept = many.iter().filter(|(name, _)| is_kept(name));
         if matching.include.is_empty() {
-            return Labels::from_sorted(kept);
+            return self.maker.sorted(kept);
         }
         let is_included = |name: &str| matching.include.iter().any(|included| included == name);
         let included = one.iter().filter(|(name, _)| is_included(name));
         let mut pairs: Vec<(&str, &str)> = kept.filter(|(name, _)| !is_included(name)).collect();
         pairs.extend(included);
         pairs.sort_unstable();
-        Labels::from_sorted(pairs.into_iter())
+        self.maker.sorted(pairs.into_iter())
     }
 }
 

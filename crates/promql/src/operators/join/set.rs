@@ -2,14 +2,21 @@
 
 use super::super::label_key::{KeyInterner, LabelKey};
 use super::KeyedRows;
-use crate::exec::{ABSENT, Row, Values};
+use crate::error::Result;
+use crate::exec::{ABSENT, LabelMaker, Row, Values};
 use crate::parse::BinaryOp;
 
-pub(super) fn join(op: BinaryOp, keys: &LabelKey, lhs: Vec<Row>, rhs: Vec<Row>) -> Vec<Row> {
+pub(super) fn join(
+    op: BinaryOp,
+    keys: &LabelKey,
+    lhs: Vec<Row>,
+    rhs: Vec<Row>,
+    maker: &LabelMaker<'_>,
+) -> Result<Vec<Row>> {
     let mut interner = KeyInterner::default();
-    let lhs = KeyedRows::new(lhs, keys, &mut interner);
-    let rhs = KeyedRows::new(rhs, keys, &mut interner);
-    match op {
+    let lhs = KeyedRows::new(lhs, keys, &mut interner, maker)?;
+    let rhs = KeyedRows::new(rhs, keys, &mut interner, maker)?;
+    let rows = match op {
         BinaryOp::Or => {
             let present = presence(&lhs);
             let mut rows = lhs.rows;
@@ -18,7 +25,8 @@ pub(super) fn join(op: BinaryOp, keys: &LabelKey, lhs: Vec<Row>, rhs: Vec<Row>) 
         }
         BinaryOp::Unless => filtered(lhs, &presence(&rhs), false),
         _ => filtered(lhs, &presence(&rhs), true),
-    }
+    };
+    Ok(rows)
 }
 
 /// For each key id whether any of its rows has a value, step by step; empty without rows.

@@ -5,19 +5,23 @@
 //! ```
 //!
 //! Holds always:
-//! - A body that expands enormously costs no more memory than the piece that is asked for.
+//! - A body that expands enormously costs no more memory than the piece that is asked for, and it
+//!   ends as soon as it has become more than a compressed body may ([`TooMuchWork`]).
 //! - What stops arriving ends as a body that broke off, never as a body that ended.
 
 use std::io::{self, Read};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use bytes::{Buf as _, Bytes};
 use flate2::read::MultiGzDecoder;
+use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::middleware::body::Pace;
-use crate::middleware::decompress::{Encoding, ZSTD_WINDOW_LOG_MAX};
+use crate::middleware::decompress::{Encoding, RatioExceeded, ZSTD_WINDOW_LOG_MAX, check_ratio};
 use crate::middleware::error::ApiError;
 
 /// BodyChunks that are read ahead, each as large as a socket delivers them.
@@ -25,6 +29,77 @@ const PIECES_AHEAD: usize = 4;
 
 /// What is asked for at a time.
 const READ_BYTES: usize = 128 << 10;
+
+/// Samples of text that a byte of a compressed body may hold, and those that are free: a line of
+/// four bytes takes as long to parse and store as a long one. The most compact exports take a byte
+/// for a sample.
+const SAMPLES_PER_BYTE_MAX: u64 = 4;
+const SAMPLES_FREE: u64 = 1_000_000;
+
+/// Time that reading a compressed body may take, without the time that it waits for the client or
+/// the store, and the bytes that must have arrived for each second beyond that. Many times what
+/// reading takes on a slow machine: a last resort for work that the other limits do not see.
+const WORK_TIME_FREE: Duration = Duration::from_secs(30);
+const WORK_BYTES_PER_SECOND: u64 = 64 << 10;
+
+/// A compressed body is more work than what was sent justifies.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub(super) enum TooMuchWork {
+    #[error(transparent)]
+    Ratio(#[from] RatioExceeded),
+    #[error(
+        "{sent} compressed bytes hold {samples} samples, more than {SAMPLES_PER_BYTE_MAX} in each \
+         byte: send it in parts, or without compression"
+    )]
+    Samples { sent: u64, samples: u64 },
+    #[error(
+        "reading {sent} compressed bytes has taken {seconds} s of work: send it in parts, or \
+         without compression"
+    )]
+    Time { sent: u64, seconds: u64 },
+}
+
+/// The cost of a body so far: bytes, samples, and time.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    sent: AtomicU64,
+    samples: AtomicU64,
+    waited_ns: AtomicU64,
+}
+
+impl Meter {
+    /// Counts samples that were read from text.
+    pub(super) fn count_samples(&self, samples: usize) {
+        let samples = u64::try_from(samples).unwrap_or(u64::MAX);
+        self.samples.fetch_add(samples, Relaxed);
+    }
+
+    /// Runs something that waits for others.
+    pub(super) fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let waited = wait();
+        let waited_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.waited_ns.fetch_add(waited_ns, Relaxed);
+        waited
+    }
+
+    /// Fails if what was sent does not justify `expanded` bytes, the samples and the time.
+    fn check(&self, expanded: u64, elapsed: Duration) -> Result<(), TooMuchWork> {
+        let sent = self.sent.load(Relaxed);
+        check_ratio(sent, expanded)?;
+        let samples = self.samples.load(Relaxed);
+        if samples > SAMPLES_FREE.saturating_add(sent.saturating_mul(SAMPLES_PER_BYTE_MAX)) {
+            return Err(TooMuchWork::Samples { sent, samples });
+        }
+        let worked = elapsed.saturating_sub(Duration::from_nanos(self.waited_ns.load(Relaxed)));
+        let allowed = WORK_TIME_FREE + Duration::from_secs(sent / WORK_BYTES_PER_SECOND);
+        if worked > allowed {
+            let seconds = worked.as_secs();
+            return Err(TooMuchWork::Time { sent, seconds });
+        }
+        Ok(())
+    }
+}
 
 /// A piece, or why there is none.
 type BodyChunk = Result<Bytes, String>;
@@ -34,6 +109,7 @@ pub(super) fn pieces() -> (mpsc::Sender<BodyChunk>, BodyChunks) {
     let pieces = BodyChunks {
         receiver,
         current: Bytes::new(),
+        meter: Arc::default(),
     };
     (sender, pieces)
 }
@@ -67,29 +143,65 @@ pub(super) async fn pump(
 pub(super) struct BodyChunks {
     receiver: mpsc::Receiver<BodyChunk>,
     current: Bytes,
+    meter: Arc<Meter>,
 }
 
 impl BodyChunks {
+    /// Returns the meter of this body.
+    pub(super) fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
+    }
+
     /// The plain bytes.
     pub(super) fn decompressed(self, encoding: Encoding) -> io::Result<Box<dyn Read + Send>> {
-        Ok(match encoding {
-            Encoding::Identity => Box::new(self),
+        let meter = self.meter();
+        let decoder: Box<dyn Read + Send> = match encoding {
+            Encoding::Identity => return Ok(Box::new(self)),
             Encoding::Gzip => Box::new(MultiGzDecoder::new(self)),
             Encoding::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::new(self)?;
                 decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
                 Box::new(decoder)
             }
-        })
+        };
+        Ok(Box::new(Expanding {
+            decoder,
+            meter,
+            expanded: 0,
+            began: Instant::now(),
+        }))
+    }
+}
+
+/// A compressed body that ends when it becomes too much work.
+struct Expanding {
+    decoder: Box<dyn Read + Send>,
+    meter: Arc<Meter>,
+    expanded: u64,
+    began: Instant,
+}
+
+impl Read for Expanding {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.decoder.read(buffer)?;
+        self.expanded += u64::try_from(read).unwrap_or(u64::MAX);
+        let checked = self.meter.check(self.expanded, self.began.elapsed());
+        checked.map_err(io::Error::other)?;
+        Ok(read)
     }
 }
 
 impl Read for BodyChunks {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.current.is_empty() {
-            match self.receiver.blocking_recv() {
+            let receiver = &mut self.receiver;
+            match self.meter.waiting(|| receiver.blocking_recv()) {
                 None => return Ok(0),
-                Some(Ok(piece)) => self.current = piece,
+                Some(Ok(piece)) => {
+                    let bytes = u64::try_from(piece.len()).unwrap_or(u64::MAX);
+                    self.meter.sent.fetch_add(bytes, Relaxed);
+                    self.current = piece;
+                }
                 Some(Err(reason)) => return Err(io::Error::other(reason)),
             }
         }
@@ -163,5 +275,92 @@ impl Buffer {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    /// The bytes that a compressed body becomes, or why it ends.
+    fn expanded(encoding: Encoding, body: Vec<u8>) -> Result<usize, TooMuchWork> {
+        let (sender, pieces) = pieces();
+        let sending = std::thread::spawn(move || {
+            for piece in body.chunks(10_000) {
+                if sender
+                    .blocking_send(Ok(Bytes::copy_from_slice(piece)))
+                    .is_err()
+                {
+                    return;
+                }
+            }
+        });
+        let mut source = pieces.decompressed(encoding).unwrap();
+        let mut total = 0;
+        let mut buffer = vec![0; READ_BYTES];
+        let outcome = loop {
+            match source.read(&mut buffer) {
+                Ok(0) => break Ok(total),
+                Ok(read) => total += read,
+                Err(error) => {
+                    let cause = error.get_ref().and_then(|error| error.downcast_ref());
+                    break Err(*cause.expect("no other error"));
+                }
+            }
+        };
+        drop(source);
+        sending.join().unwrap();
+        outcome
+    }
+
+    #[test]
+    fn a_bomb_ends_and_a_body_does_not() {
+        let gzip = |bytes: &[u8]| {
+            let level = flate2::Compression::best();
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        let zeros = vec![0; 64 << 20];
+        for (encoding, bomb) in [
+            (Encoding::Gzip, gzip(&zeros)),
+            (Encoding::Zstd, zstd::encode_all(&*zeros, 1).unwrap()),
+        ] {
+            let outcome = expanded(encoding, bomb);
+            assert!(matches!(outcome, Err(TooMuchWork::Ratio(_))), "{outcome:?}");
+        }
+        let line = |i: usize| format!("metric{{host=\"a\"}} {i} {}\n", 15_000 * i);
+        let lines: String = (0..600_000).map(line).collect();
+        let body = gzip(lines.as_bytes());
+        assert_eq!(expanded(Encoding::Gzip, body), Ok(lines.len()));
+    }
+
+    #[test]
+    fn samples_and_time_are_in_proportion_to_what_was_sent() {
+        let meter = Meter::default();
+        meter.sent.store(1 << 20, Relaxed);
+        let second = Duration::from_secs(1);
+        meter.count_samples(1_000_000 + (4 << 20));
+        assert_eq!(meter.check(0, 46 * second), Ok(()));
+        let late = meter.check(0, 48 * second);
+        assert!(
+            matches!(late, Err(TooMuchWork::Time { seconds: 48, .. })),
+            "{late:?}"
+        );
+        meter.waiting(|| std::thread::sleep(Duration::from_millis(50)));
+        assert_eq!(
+            meter.check(0, 46 * second + Duration::from_millis(40)),
+            Ok(())
+        );
+        meter.count_samples(1);
+        let many = meter.check(0, second);
+        assert!(matches!(many, Err(TooMuchWork::Samples { .. })), "{many:?}");
+        assert!(
+            many.unwrap_err()
+                .to_string()
+                .contains("without compression")
+        );
     }
 }

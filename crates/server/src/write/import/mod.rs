@@ -161,6 +161,7 @@ async fn run(
         limits,
         batches,
         memory,
+        meter: pieces.meter(),
     };
     let reading = tokio::task::spawn_blocking(move || {
         let buffer = Buffer::new(pieces.decompressed(encoding)?);

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::mem;
+use std::sync::Arc;
 
 use icecore_wire::exposition::{ImportOptions as ExpositionOptions, TextImport};
 use icecore_wire::native::{
@@ -15,7 +16,7 @@ use icecore_wire::sample_batch::SampleBatch;
 use tokio::sync::mpsc;
 
 use super::batch::{Batch, Content, Rejection, refuse, samples_of};
-use super::feed::Buffer;
+use super::feed::{Buffer, Meter, TooMuchWork};
 use super::{Format, ImportOptions};
 use crate::middleware::error::ApiError;
 use crate::middleware::limits::WriteMemory;
@@ -40,7 +41,12 @@ pub(super) enum ReadError {
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         let message = format!("the body cannot be read: {error}");
-        Self::Failed(ApiError::bad_data(message))
+        let cause = error.get_ref();
+        Self::Failed(if cause.is_some_and(|cause| cause.is::<TooMuchWork>()) {
+            ApiError::too_large(message)
+        } else {
+            ApiError::bad_data(message)
+        })
     }
 }
 
@@ -49,6 +55,8 @@ pub(super) struct BatchReader {
     pub(super) limits: BatchLimits,
     pub(super) batches: mpsc::Sender<Batch>,
     pub(super) memory: WriteMemory,
+    /// Counts samples and waiting for the limits of compressed bodies.
+    pub(super) meter: Arc<Meter>,
 }
 
 impl BatchReader {
@@ -239,9 +247,11 @@ impl BatchReader {
     }
 
     fn send(&self, batch: Batch) -> Result<(), ReadError> {
-        self.batches
-            .blocking_send(batch)
-            .map_err(|_| ReadError::Cancelled)
+        if let Content::Gathered(gathered) = &batch.content {
+            self.meter.count_samples(gathered.len());
+        }
+        let sent = self.meter.waiting(|| self.batches.blocking_send(batch));
+        sent.map_err(|_| ReadError::Cancelled)
     }
 }
 

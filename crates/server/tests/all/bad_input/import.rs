@@ -1,5 +1,7 @@
 //! Imports: lines of JSON, the native form, expositions in text.
 
+use std::io::Write as _;
+
 use icecore_model::{FloatColumns, Labels, SeriesSamples};
 use icecore_wire::SeriesContent;
 use icecore_wire::native::{Encoder, MAGIC};
@@ -69,6 +71,16 @@ fn two_streams(name: &str, change: fn(&mut Vec<u8>)) -> Request {
 /// A good line of text, a bad one, a good one.
 fn text_around(name: &str, bad: &str) -> Vec<u8> {
     format!("{name}_good 1 {T0}\n{bad}\n{name}_too 1 {T0}\n").into_bytes()
+}
+
+/// A text, and behind it so many comments that no body has as many.
+fn bomb(text: &str) -> Vec<u8> {
+    let comments = format!("# {}\n", "x".repeat(65_533)).repeat(1 << 10);
+    let level = flate2::Compression::best();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.write_all(comments.as_bytes()).unwrap();
+    encoder.finish().unwrap()
 }
 
 fn case(
@@ -318,6 +330,14 @@ fn text_cases() -> Vec<Case> {
                 let long = format!("{name}_bad{{a=\"{}\"}} 1", "x".repeat(2 << 20));
                 post(TEXT, &[], text_around(name, &long))
             },
+        ),
+        case(
+            P,
+            "gzip that expands a thousandfold, to 64 MiB",
+            "413",
+            "may expand 256-fold",
+            Before,
+            |name| post(TEXT, &[GZIP], bomb(&format!("{name}_good 1 {T0}\n"))),
         ),
         case(
             P,
