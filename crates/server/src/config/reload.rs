@@ -12,7 +12,7 @@ use super::{Config, ConfigError, SETTINGS, Setting};
 
 /// Settings that a reload applies. The others are built into what a process sets up when it starts:
 /// its sockets, its threads, the database.
-const LIVE: [&str; 28] = [
+const LIVE: [&str; 29] = [
     "server.request_timeout",
     "server.shutdown_grace",
     "server.cors_origin",
