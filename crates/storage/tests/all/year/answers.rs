@@ -70,7 +70,7 @@ pub(super) async fn compare(
     let (from, end) = (question.hours.0 * HOUR, question.hours.1 * HOUR);
     let matchers = question.matchers(model);
     let wanted = (question.choice(), question.fields);
-    let selected = select_rolled(db, matchers.clone(), (from, end - 1), wanted).await;
+    let selected = select_rolled(db, matchers, (from, end - 1), wanted).await;
     let found: BTreeMap<&str, &SeriesSamples> = selected
         .iter()
         .map(|found| (found.labels.get("series").unwrap(), found))
