@@ -1,4 +1,7 @@
 //! Floats as Go writes them.
+//!
+//! Holds always: the digits are the shortest that read back as the same float, and of two that are
+//! as near those that end in an even one. The standard library of Rust takes others then.
 
 /// A float as Go's `%g` and `%v` write it: shortest digits, an exponent below 1e-4 and from 1e6 on.
 pub fn go_float(value: f64) -> String {
@@ -31,8 +34,7 @@ fn not_finite(value: f64) -> Option<&'static str> {
     }
 }
 
-/// The shortest digits that read back as the same float. Of two that are as near, Go takes the one
-/// that ends in an even digit, and the standard library of Rust does not.
+/// The shortest digits of a finite float, and where its point is.
 struct Shortest {
     is_negative: bool,
     /// Without zeros at the ends.
@@ -128,6 +130,12 @@ mod tests {
 
     use super::{go_float, go_float_of_digits, go_plain_float};
 
+    fn check(cases: &[(f64, &str)], write: impl Fn(f64) -> String) {
+        for (value, expected) in cases {
+            assert_eq!(write(*value), *expected);
+        }
+    }
+
     #[test]
     fn with_few_digits() {
         let cases = [
@@ -142,9 +150,7 @@ mod tests {
             (0.000012345, "1.2e-05"),
             (f64::INFINITY, "+Inf"),
         ];
-        for (value, expected) in cases {
-            assert_eq!(go_float_of_digits(value, 2), expected);
-        }
+        check(&cases, |value| go_float_of_digits(value, 2));
     }
 
     #[test]
@@ -164,9 +170,7 @@ mod tests {
             (f64::NEG_INFINITY, "-Inf"),
             (f64::NAN, "NaN"),
         ];
-        for (value, expected) in cases {
-            assert_eq!(go_float(value), expected);
-        }
+        check(&cases, go_float);
     }
 
     #[test]
@@ -184,9 +188,7 @@ mod tests {
             (f64::NEG_INFINITY, "-Inf"),
             (f64::NAN, "NaN"),
         ];
-        for (value, expected) in cases {
-            assert_eq!(go_plain_float(value), expected);
-        }
+        check(&cases, go_plain_float);
     }
 
     /// The float lies exactly between the two shortest numbers that read back as it.

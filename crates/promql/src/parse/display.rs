@@ -4,14 +4,14 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use icecore_model::{METRIC_NAME, MatchOp};
+use icecore_model::{METRIC_NAME, MatchOp, go_plain_float};
 
 use super::ast::{
     Aggregate, At, Binary, BinaryOp, Cardinality, Duration, DurationExpr, DurationExprKind as Kind,
     Expr, MatrixSelector, NumberLiteral, Subquery, TimeModifiers, VectorMatching, VectorSelector,
 };
 use super::go_float;
-use super::literal::{format_duration, format_number, seconds_to_millis};
+use super::literal::{format_duration, seconds_to_millis};
 use super::text::{write_label_name, write_quoted};
 
 impl Display for Expr {
@@ -145,7 +145,7 @@ impl Display for NumberLiteral {
         f.write_str(&if self.is_duration {
             format_duration(seconds_to_millis(self.value))
         } else {
-            format_number(self.value)
+            go_plain_float(self.value)
         })
     }
 }

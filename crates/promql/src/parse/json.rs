@@ -2,7 +2,7 @@
 //!
 //! As there, a duration that is an expression has the value 0 and a field with the expression.
 
-use icecore_model::Matcher;
+use icecore_model::{Matcher, go_plain_float};
 use serde_json::{Value, json};
 
 use super::ast::{
@@ -10,7 +10,6 @@ use super::ast::{
     TimeModifiers, VectorMatching, VectorSelector,
 };
 use super::display::sign;
-use super::literal::format_number;
 
 /// The tree as JSON text.
 pub fn ast_json(expr: &Expr) -> String {
@@ -21,7 +20,7 @@ fn node(expr: &Expr) -> Value {
     match expr {
         Expr::Number(number) => json!({
             "type": "numberLiteral",
-            "val": format_number(number.value),
+            "val": go_plain_float(number.value),
         }),
         Expr::String(string) => json!({"type": "stringLiteral", "val": string.value}),
         Expr::Vector(vector) => selector(vector, "vectorSelector"),
@@ -165,7 +164,7 @@ fn duration_node(expr: &DurationExpr) -> Value {
     if let Some((value, is_duration)) = constant(expr) {
         return json!({
             "type": "numberLiteral",
-            "val": format_number(value),
+            "val": go_plain_float(value),
             "duration": is_duration,
         });
     }

@@ -1,7 +1,5 @@
 //! Literals: numbers and durations.
 
-use icecore_model::go_plain_float;
-
 /// Nanoseconds of the units of a duration, in the order in which they are written.
 const UNITS: [(&str, u64); 7] = [
     ("y", 365 * DAY),
@@ -164,11 +162,6 @@ pub(super) fn is_out_of_range(seconds: f64) -> bool {
 /// Seconds as milliseconds, by way of whole nanoseconds as in Go.
 pub(super) fn seconds_to_millis(seconds: f64) -> i64 {
     ((seconds * 1e9).round() as i64) / 1_000_000
-}
-
-/// A number in a query, never with an exponent.
-pub(super) fn format_number(value: f64) -> String {
-    go_plain_float(value)
 }
 
 /// A duration as Prometheus writes it: `1h30m`, `1w`, `10d`.
