@@ -146,9 +146,9 @@ fn annotations_count_for_those_who_read_them() {
         assert_eq!(with(8 << 20).0, 200, "{target}");
     }
     // Deleting them needs their keys alone.
-    let target = format!("/api/annotation/bulk?{window}&global=true&method_override=delete");
+    let target = format!("/api/annotation/bulk?{window}&global=true");
     let little = Allowance::with_memory(MemoryBudget::new(100 << 10));
-    let (status, text) = ask(&daemon, Method::GET, &target, "", &little);
+    let (status, text) = ask(&daemon, Method::DELETE, &target, "", &little);
     assert!(
         status == 200 && text.contains("\"totalDeleted\":30"),
         "{text}"
