@@ -231,6 +231,13 @@ impl Levels {
         self.at(timestamp_ms).floor(timestamp_ms)
     }
 
+    /// Whether anything is rolled up.
+    pub fn has_rolled(&self) -> bool {
+        self.segments
+            .iter()
+            .any(|segment| !segment.resolution.is_raw())
+    }
+
     /// Whether something after `after_ms` and up to `until_ms` is rolled up.
     pub fn is_rolled(&self, after_ms: i64, until_ms: i64) -> bool {
         let mut rolled = self.segments.iter().filter(|s| !s.resolution.is_raw());

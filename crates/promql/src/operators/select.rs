@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use icecore_model::{
-    CounterResetHint, HistogramSample, SeriesSamples, TimeColumn, TimeColumnIdentity,
+    CounterResetHint, HistogramSample, RolledSamples, SeriesSamples, TimeColumn, TimeColumnIdentity,
 };
 use parking_lot::Mutex;
 
@@ -133,7 +133,8 @@ impl<'q> Picker<'q> {
             _ if series.histograms.is_empty() => self.floats(series),
             _ => self.mixed(series),
         };
-        if let Some(rolled) = series.rolled.as_ref().filter(|rolled| !rolled.is_empty()) {
+        let has_levels = |rolled: &&RolledSamples| rolled.levels.has_rolled();
+        if let Some(rolled) = series.rolled.as_ref().filter(has_levels) {
             self.fill_rolled(series, rolled, annotate, &mut values);
         }
         (!values.is_empty()).then_some(Row {

@@ -150,13 +150,14 @@ impl RangeSeries {
         }
     }
 
-    /// Windows, if there are any.
+    /// What was read at levels, if there are any: times are rounded to their grids whether this
+    /// series has windows there or not.
     pub(crate) fn rolled(&self) -> Option<&RolledSamples> {
         let rolled = match &self.rolled {
             Rolled::Owned(rolled) => rolled.as_ref(),
             Rolled::Shared(batch, index) => batch[*index].rolled.as_ref(),
         };
-        rolled.filter(|rolled| !rolled.is_empty())
+        rolled.filter(|rolled| rolled.levels.has_rolled())
     }
 }
 

@@ -51,6 +51,40 @@ fn samples_at_the_start_of_a_window() {
 }
 
 #[test]
+fn times_are_rounded_for_series_without_windows_as_well() {
+    // The one series ends before the windows begin, the other lies in them.
+    let mut samples = MemorySource::default();
+    let each_minute = |minutes: std::ops::Range<i64>| -> Vec<(i64, f64)> {
+        minutes
+            .map(|minute| (minute * MINUTE_MS, minute as f64))
+            .collect()
+    };
+    add(&mut samples, &labels("ended"), &each_minute(0..120));
+    add(&mut samples, &labels("x"), &each_minute(0..200));
+    let kept = |from: i64| {
+        vec![
+            KeptTime::at(-1000 * HOUR_MS, from * HOUR_MS, HOUR),
+            KeptTime::at(from * HOUR_MS, 2 * HOUR_MS, Resolution::RAW),
+            KeptTime::at(2 * HOUR_MS, 1000 * HOUR_MS, HOUR),
+        ]
+    };
+    for reads_before_ms in [0, 2 * HOUR_MS] {
+        // Windows before the range are read or not.
+        for from in [0, 1] {
+            let source = RolledSource {
+                samples: samples.clone(),
+                kept: kept(from),
+                reads_before_ms,
+            };
+            // At two hours, although it is asked for at half past.
+            check(&source, "count_over_time(ended[1h])", 150, Some(59.0));
+            check(&source, "count_over_time(x[1h])", 150, Some(60.0));
+            check(&source, "ended", 124, Some(119.0));
+        }
+    }
+}
+
+#[test]
 fn resets() {
     let values = [
         100, 130, 160, 10, 40, 70, 100, 130, 160, 190, 5, 35, 65, 95, 125,
