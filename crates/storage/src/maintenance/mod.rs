@@ -72,6 +72,9 @@ pub(crate) struct Maintenance {
     cleaning: tokio::sync::Mutex<()>,
     /// Held by the one snapshot that is being made: names are looked at before.
     snapshotting: tokio::sync::Mutex<()>,
+    /// Held while others are told what is too old: nobody is told of an earlier time after a later
+    /// one.
+    telling: Mutex<()>,
 }
 
 impl Maintenance {
@@ -94,6 +97,7 @@ impl Maintenance {
             family_holders: Mutex::default(),
             cleaning: tokio::sync::Mutex::default(),
             snapshotting: tokio::sync::Mutex::default(),
+            telling: Mutex::default(),
         }
     }
 

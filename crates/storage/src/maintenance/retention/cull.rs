@@ -235,6 +235,7 @@ pub(crate) fn tell_what_is_too_old(maintenance: &Maintenance) {
 
 /// The same; buckets in `closing` are about to be culled.
 fn set_floor(maintenance: &Maintenance, closing: &[Bucket]) {
+    let _one_at_a_time = maintenance.telling.lock();
     let policy = maintenance.retention.policy();
     let kept_since = KeptClasses::new(policy.as_ref(), maintenance.retention.now_ms());
     let floor = {

@@ -157,6 +157,41 @@ fn overrides_hold_for_their_series() {
 
 /// Exemplars go with the raw samples of their own series.
 #[test]
+fn nobody_is_told_of_an_earlier_time_after_a_later_one() {
+    const ROUNDS: i64 = 200;
+    let world = world(START + ROUNDS * HOUR);
+    let process = world.start();
+    let policy = policy([30, 90, 365]);
+    let exemplars = (0..=ROUNDS).map(|hour| Entry::exemplar("x", START + hour * HOUR, "trace"));
+    process
+        .run(request(&process.db, exemplars.collect()))
+        .unwrap();
+    let first_hour = || {
+        let all = ExemplarQuery {
+            selectors: Vec::new(),
+            start_ms: i64::MIN,
+            end_ms: i64::MAX,
+        };
+        let found = process.run(process.db.exemplars(all)).unwrap();
+        (found[0].1[0].timestamp_ms - START) / HOUR
+    };
+    for hour in 0..ROUNDS {
+        // Another one may have looked at the clock before it goes on.
+        let starts = std::sync::Barrier::new(2);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                starts.wait();
+                process.db.set_retention(Some(policy.clone()));
+            });
+            starts.wait();
+            set_clock(&world, START + 30 * DAY + hour * HOUR);
+            process.db.set_retention(Some(policy.clone()));
+        });
+        assert_eq!(first_hour(), hour);
+    }
+}
+
+#[test]
 fn exemplars_are_shown_for_as_long_as_raw_samples_of_their_series() {
     let world = world(START + 140 * HOUR);
     let process = world.start();
