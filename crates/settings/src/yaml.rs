@@ -161,8 +161,16 @@ enum Content {
         entries: Vec<Entry>,
         lines: HashMap<String, Position>,
         merges: Vec<Node>,
-        key: Option<(String, Position)>,
+        key: Option<Key>,
     },
+}
+
+/// A key whose value comes next.
+struct Key {
+    text: String,
+    at: Position,
+    /// Whether it stands for the keys of other maps. One in quotes is a word like any other.
+    is_merge: bool,
 }
 
 impl Builder {
@@ -294,10 +302,10 @@ impl Builder {
                 key,
             }) => match key.take() {
                 None => *key = Some(new_key(node, lines)?),
-                Some((name, _)) if name == MERGE => merges.push(node),
-                Some((name, key_at)) => entries.push(Entry {
-                    key: name,
-                    key_at,
+                Some(key) if key.is_merge => merges.push(node),
+                Some(key) => entries.push(Entry {
+                    key: key.text,
+                    key_at: key.at,
                     node,
                 }),
             },
@@ -330,12 +338,9 @@ impl Builder {
 /// `<<: *defaults` takes over the keys of another map; people use it in scrape configurations.
 const MERGE: &str = "<<";
 
-fn new_key(
-    node: Node,
-    lines: &mut HashMap<String, Position>,
-) -> Result<(String, Position), YamlError> {
+fn new_key(node: Node, lines: &mut HashMap<String, Position>) -> Result<Key, YamlError> {
     let at = node.at;
-    let Value::Scalar { text, .. } = node.value else {
+    let Value::Scalar { text, quoted } = node.value else {
         return Err(YamlError {
             at,
             reason: "a key must be a word".into(),
@@ -347,7 +352,11 @@ fn new_key(
             reason: format!("the key {text:?} is given twice, first at {first}"),
         });
     }
-    Ok((text, at))
+    Ok(Key {
+        is_merge: text == MERGE && !quoted,
+        text,
+        at,
+    })
 }
 
 /// Keys of a map win over merged ones, earlier merged maps over later ones, as YAML 1.1 has it.
@@ -462,6 +471,7 @@ mod tests {
             "{a:{k:1},b:{k:2,m:3},c:{k:1,m:3}}",
         );
         check_error("a:\n  <<: 5", 2, 7, "must be a map");
+        check("a: {\"<<\": 5}", "{a:{<<:5}}");
     }
 
     #[test]
