@@ -8,7 +8,7 @@
 //! Holds always:
 //! - Watermarks never go back, whatever clock and policy do: what is below one is gone.
 //! - Everything that is dropped, hidden or refused for its age is so by the guarded clock, which is
-//!   stored every hour and goes on from there, whatever the machine's clock says.
+//!   stored every hour and at the end, and goes on from there, whatever the machine's clock says.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +25,9 @@ use tracing::warn;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::slate::read_view::View;
+
+/// How far the clock moves before it is remembered while it is off: in a minute it gets there.
+const OFF_STEP_MS: i64 = HOUR_MS / 6;
 
 pub(crate) struct Retention {
     context: Arc<Context>,
@@ -99,11 +102,26 @@ impl Retention {
         }
     }
 
-    /// Remembers the clock now and then, so that a restart does not take a wrong one.
+    /// Remembers the clock now and then, so that a restart does not take a wrong one. More often
+    /// while it is behind the machine's or ahead of it: each restart takes back what it has moved
+    /// since.
     pub(crate) async fn remember_clock(&self) -> Result<()> {
+        let off_ms = self.now_ms().abs_diff(self.context.clock.now_ms());
+        let is_off = off_ms >= HOUR_MS.unsigned_abs();
+        let step_ms = if is_off { OFF_STEP_MS } else { HOUR_MS };
+        self.remember_moved(step_ms).await
+    }
+
+    /// Remembers the clock at the end, so that those that never run for long move it, too.
+    pub(crate) async fn remember_clock_at_end(&self) -> Result<()> {
+        self.remember_moved(1).await
+    }
+
+    /// Remembers the clock if it has moved by so much.
+    async fn remember_moved(&self, step_ms: i64) -> Result<()> {
         let now_ms = self.now_ms();
         let mut state = self.state.read().clone();
-        if (now_ms - state.clock_ms).abs() < HOUR_MS {
+        if now_ms.abs_diff(state.clock_ms) < step_ms.unsigned_abs() {
             return Ok(());
         }
         state.clock_ms = now_ms;

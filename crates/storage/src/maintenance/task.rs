@@ -195,6 +195,12 @@ pub(crate) async fn run(maintenance: Arc<Maintenance>) {
         }
     }
     maintenance.jobs.over();
+    // A database that is lost to another process, or to its store, takes no more writes.
+    if maintenance.context.stop.is_stopped()
+        && let Err(cause) = maintenance.retention.remember_clock_at_end().await
+    {
+        warn!(%cause, "cannot remember the clock of retention");
+    }
 }
 
 /// Shows a failure until something succeeds.

@@ -16,6 +16,7 @@ mod events;
 mod exemplars;
 mod failing_store;
 mod faults;
+mod guarded_clock;
 mod inspect;
 mod interleavings;
 mod late_data;
