@@ -102,6 +102,10 @@ impl Engine {
         for window in EventWindow::ALL {
             for week in self.store.cell_weeks(window).await? {
                 let all = || registry.metrics();
+                // The guarded time may have gone back since they were dropped, and more have come.
+                for kept in all().filter(|metric| !is_expired(metric, window, week, now_s)) {
+                    work.dropped_cells.remove(&(window, week, kept.number));
+                }
                 let expired: Vec<u32> = all()
                     .filter(|metric| is_expired(metric, window, week, now_s))
                     .map(|metric| metric.number)
