@@ -112,8 +112,7 @@ fn a_machine_that_is_an_hour_behind_takes_over() {
     write(&first, 1);
     let second = serve(&workplace, "log-2", -3600);
     let second = second.flags(["--take-over"]).start();
-    let took = write(&second, 2);
-    assert!(took < Duration::from_secs(9), "{took:?}\n{}", second.log());
+    write(&second, 2);
     assert_eq!(first.wait_exit(PATIENCE).code(), Some(1), "{}", first.log());
     post(&second, "/-/flush");
     write(&second, 3);

@@ -16,8 +16,9 @@
 //!   the newest manifest plus the time that has passed since that was first seen here.
 //! - A file is no younger than a later one of its kind: they are numbered. So files from a time
 //!   when the store's clock was ahead do not stay until it gets there again.
-//! - When the store's clock steps ahead, as that of a directory can, nothing is deleted until all
-//!   that was written before the step is old enough.
+//! - When the store's clock steps ahead while it is looked at, as that of a directory can, nothing
+//!   is deleted until all that was written before the step is old enough. Of a step between two
+//!   processes nobody knows: what nothing refers to may go early then.
 //! - It ends with the database, whether that is closed, fenced or has failed.
 
 use std::fmt;
@@ -55,30 +56,42 @@ pub(super) struct Collector {
     store: Arc<dyn ObjectStore>,
     clock: Arc<TickClock>,
     metrics: SlateMetrics,
+    /// By the age of files.
+    options: GarbageCollectorOptions,
     store_time: Mutex<StoreTime>,
 }
 
 impl Collector {
+    /// Of a database whose opening began then and has written a manifest.
     pub(super) fn new(
         path: Path,
         store: Arc<dyn ObjectStore>,
         clock: Arc<TickClock>,
         metrics: SlateMetrics,
+        options: GarbageCollectorOptions,
+        began: Instant,
     ) -> Self {
         Self {
             path,
             store,
             clock,
             metrics,
-            store_time: Mutex::default(),
+            store_time: Mutex::new(StoreTime::starting(began, longest_age(&options))),
+            options,
         }
+    }
+
+    /// Deletes what is old enough.
+    async fn collect_regularly(&self) -> store::Result<()> {
+        self.collect(self.options.clone()).await
     }
 
     /// Deletes what is old enough by `options`. What cannot be deleted is logged, and is tried
     /// again the next time.
     pub(super) async fn collect(&self, options: GarbageCollectorOptions) -> store::Result<()> {
+        let looked = Instant::now();
         let newest = self.newest_manifest().await?;
-        let Some(store_now) = self.present(newest, &options) else {
+        let Some(store_now) = self.store_time.lock().present(newest, looked) else {
             warn!("the clock of the store was set ahead: old files are not deleted for a while");
             return Ok(());
         };
@@ -94,15 +107,6 @@ impl Collector {
             .run_gc_once()
             .await;
         Ok(())
-    }
-
-    fn present(
-        &self,
-        newest: ObjectMeta,
-        options: &GarbageCollectorOptions,
-    ) -> Option<DateTime<Utc>> {
-        let mut store_time = self.store_time.lock();
-        store_time.present(newest, Instant::now(), longest_age(options))
     }
 
     async fn newest_manifest(&self) -> store::Result<ObjectMeta> {
@@ -124,14 +128,13 @@ impl Collector {
 /// Collects every `interval` until the database is closed.
 pub(super) async fn run(
     collector: Arc<Collector>,
-    options: GarbageCollectorOptions,
     interval: Duration,
     mut status: watch::Receiver<DbStatus>,
 ) {
     let closed = status.wait_for(|status| status.close_reason.is_some());
     let rounds = async {
         loop {
-            if let Err(cause) = collector.collect(options.clone()).await {
+            if let Err(cause) = collector.collect_regularly().await {
                 warn!(%cause, "old files are not deleted for now");
             }
             tokio::time::sleep(interval).await;
@@ -156,36 +159,60 @@ fn longest_age(options: &GarbageCollectorOptions) -> Duration {
 }
 
 /// Estimates the present of the store's clock.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct StoreTime {
-    /// The newest manifest, and when it was first seen.
-    newest: Option<(ObjectMeta, Instant)>,
-    /// The clock was set ahead: the end of the rest after it.
-    rest: Option<Instant>,
+    newest: Option<NewestManifest>,
+    /// When somebody looked last.
+    looked: Instant,
+    /// How long nothing is deleted after the clock was set ahead.
+    rest: Duration,
+    /// The end of that.
+    rest_end: Option<Instant>,
+}
+
+/// The newest manifest, which was written between two looks.
+#[derive(Debug)]
+struct NewestManifest {
+    file: ObjectMeta,
+    /// When it was not there yet.
+    after: Instant,
+    /// When it was there.
+    by: Instant,
 }
 
 impl StoreTime {
+    /// Begins before the newest manifest is written.
+    fn starting(began: Instant, rest: Duration) -> Self {
+        Self {
+            newest: None,
+            looked: began,
+            rest,
+            rest_end: None,
+        }
+    }
+
     /// The present of the store's clock, or some time before it. None during the rest after a step.
-    fn present(
-        &mut self,
-        newest: ObjectMeta,
-        now: Instant,
-        rest: Duration,
-    ) -> Option<DateTime<Utc>> {
-        let present = |known: &(ObjectMeta, Instant)| known.0.last_modified + (now - known.1);
+    fn present(&mut self, newest: ObjectMeta, now: Instant) -> Option<DateTime<Utc>> {
+        let after = std::mem::replace(&mut self.looked, now);
         match &self.newest {
-            Some(known) if known.0.location == newest.location => {}
+            Some(known) if known.file.location == newest.location => {}
             known => {
-                let expected = known.as_ref().map(present);
-                if expected.is_some_and(|expected| newest.last_modified > expected + STEP) {
-                    self.rest = Some(now + rest);
+                let latest = known
+                    .as_ref()
+                    .map(|known| known.file.last_modified + (now - known.after));
+                if latest.is_some_and(|latest| newest.last_modified > latest + STEP) {
+                    self.rest_end = Some(now + self.rest);
                 }
-                self.newest = Some((newest, now));
+                self.newest = Some(NewestManifest {
+                    file: newest,
+                    after,
+                    by: now,
+                });
             }
         }
-        self.rest = self.rest.filter(|end| now < *end);
-        let known = self.newest.as_ref().filter(|_| self.rest.is_none());
-        known.map(present)
+        self.rest_end = self.rest_end.filter(|end| now < *end);
+        let known = self.newest.as_ref().filter(|_| self.rest_end.is_none());
+        known.map(|known| known.file.last_modified + (now - known.by))
     }
 }
 
@@ -382,11 +409,11 @@ mod tests {
 
     #[tokio::test]
     async fn the_present_of_the_store_follows_its_newest_manifest() {
-        let (start, rest) = (Instant::now(), 5 * MINUTE);
-        let mut time = StoreTime::default();
+        let start = Instant::now();
+        let mut time = StoreTime::starting(start, 5 * MINUTE);
         let mut present = |id: u32, modified_ms, minutes| {
             let newest = file(&format!("db/manifest/{id:02}.manifest"), modified_ms);
-            let present = time.present(newest, start + minutes * MINUTE, rest);
+            let present = time.present(newest, start + minutes * MINUTE);
             present.map(|present| present.timestamp_millis())
         };
         assert_eq!(present(1, 1_000, 0), Some(1_000));
@@ -402,5 +429,24 @@ mod tests {
         assert_eq!(present(4, 9_000_000, 8), None);
         assert_eq!(present(5, 9_240_000, 8), None);
         assert_eq!(present(5, 9_240_000, 9), Some(9_300_000));
+    }
+
+    /// A manifest is seen long after it was written where somebody looks seldom.
+    #[tokio::test]
+    async fn a_manifest_that_is_seen_at_once_is_no_step_of_the_clock() {
+        let start = Instant::now();
+        let mut time = StoreTime::starting(start, 5 * MINUTE);
+        let mut present = |id: u32, written_s: i64, looked_s: u64| {
+            let newest = file(&format!("db/manifest/{id:02}.manifest"), written_s * 1_000);
+            let present = time.present(newest, start + Duration::from_secs(looked_s));
+            present.map(|present| present.timestamp_millis() / 1_000)
+        };
+        // The store's clock began at zero, too: what is told is never later.
+        assert_eq!(present(1, 1, 600), Some(1));
+        assert_eq!(present(2, 1_195, 1_200), Some(1_195));
+        assert_eq!(present(3, 1_201, 1_800), Some(1_201));
+        assert_eq!(present(3, 1_201, 2_400), Some(1_801));
+        assert_eq!(present(4, 2_999, 3_000), Some(2_999));
+        assert_eq!(present(5, 3_599 + 3_600, 3_600), None, "an hour ahead");
     }
 }

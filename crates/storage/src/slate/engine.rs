@@ -154,7 +154,10 @@ impl Engine {
         let watch = StoreWatch::start(&opened, Arc::clone(&health), lock.clone());
 
         let clock = TickClock::starting(machine.now_ms());
-        clock.follow(&opened.path, &opened.store).await?;
+        let retries_max = options.retries_max;
+        clock
+            .follow(&opened.path, &opened.store, retries_max)
+            .await?;
         let drains = SegmentSet::default();
         let joins = SegmentSet::default();
         let metrics = SlateMetrics::default();
@@ -167,6 +170,7 @@ impl Engine {
             .with_block_cache_policy(tuning::cache_policy())
             .with_db_cache(block_and_meta_cache(options), 0)
             .with_metrics_recorder(metrics.recorder());
+        let began = Instant::now();
         let db = builder
             .build()
             .await
@@ -174,12 +178,16 @@ impl Engine {
         let epoch = db.manifest().writer_epoch();
         keep_directories(&opened)?;
         // What the writer before this one has written until it was fenced.
-        clock.follow(&opened.path, &opened.store).await?;
+        clock
+            .follow(&opened.path, &opened.store, retries_max)
+            .await?;
         let collector = Arc::new(Collector::new(
             opened.path.clone(),
             Arc::clone(&opened.store),
             Arc::clone(&clock),
             metrics.clone(),
+            tuning::garbage(options, &location),
+            began,
         ));
         let worker = options.compaction.then(|| {
             let setup = WorkerSetup {
@@ -224,13 +232,7 @@ impl Engine {
     /// Deletes old files from now on, until the database is closed.
     fn collect_garbage(&self) {
         let (collector, status) = (Arc::clone(&self.collector), self.db.subscribe());
-        let garbage = tuning::garbage(&self.options, &self.location);
-        tokio::spawn(collector::run(
-            collector,
-            garbage,
-            self.options.gc_interval,
-            status,
-        ));
+        tokio::spawn(collector::run(collector, self.options.gc_interval, status));
     }
 
     /// Tells this opening for writing from all others, also from those of before and after it.

@@ -41,9 +41,10 @@ use crate::error::{Error, Result};
 /// The last time that it tells: the end of the year 9999. Names have 48 bits for it, which is more.
 const LAST_MS: i64 = 253_402_300_799_999;
 
-/// Attempts at reading the times, and the pause after the first one that fails.
-const ATTEMPTS_MAX: u32 = 8;
-const PAUSE: Duration = Duration::from_millis(50);
+/// Pauses between attempts at reading the times: the first, then twice as long each time, up to the
+/// last.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LAST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A clock that is this far ahead of the machine's is told of.
 const NOTABLE_LEAD_MS: i64 = 60_000;
@@ -87,14 +88,21 @@ impl TickClock {
 
     /// Goes ahead to the latest time that the database at a place has, if there is one. Called
     /// again whenever another process may have written meanwhile.
-    pub(crate) async fn follow(&self, path: &Path, store: &Arc<dyn ObjectStore>) -> Result<()> {
-        let mut attempts = 1;
+    pub(crate) async fn follow(
+        &self,
+        path: &Path,
+        store: &Arc<dyn ObjectStore>,
+        retries_max: usize,
+    ) -> Result<()> {
+        let mut retries = 0;
+        let mut pause = FIRST_PAUSE;
         let latest_ms = loop {
             let latest = latest_ms(path, store).await;
             match latest {
-                Err(cause) if is_worth_repeating(&cause) && attempts < ATTEMPTS_MAX => {
-                    tokio::time::sleep(PAUSE * attempts).await;
-                    attempts += 1;
+                Err(cause) if is_worth_repeating(&cause) && retries < retries_max => {
+                    tokio::time::sleep(pause).await;
+                    pause = LAST_PAUSE.min(pause * 2);
+                    retries += 1;
                 }
                 latest => {
                     break latest.map_err(Error::store("reading the times of the database"))?;
@@ -129,7 +137,12 @@ async fn latest_ms(path: &Path, store: &Arc<dyn ObjectStore>) -> Result<i64, sla
     };
     let compactions = admin.read_compactions(None).await?;
     let begun = compactions.iter().flat_map(|c| c.recent_compactions());
-    let begun = begun.map(|compaction| named_ms(compaction.id().timestamp_ms()));
+    let begun = begun.flat_map(|compaction| {
+        // A worker whose clock was ahead would be taken for one that is still at it.
+        let alive_ms = compaction.worker().map(|worker| worker.last_heartbeat_ms);
+        [Some(compaction.id().timestamp_ms()), alive_ms]
+    });
+    let begun = begun.flatten().map(named_ms);
     let logged = log_tick(path, store, manifest.replay_after_wal_id()).await?;
     let times = begun.chain([names_ms(&manifest), manifest.last_l0_clock_tick()]);
     Ok(times.fold(logged, i64::max))

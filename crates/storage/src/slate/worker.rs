@@ -38,6 +38,9 @@ use super::tick_clock::TickClock;
 /// is started takes compaction away from whoever has it.
 const PAUSE: Duration = Duration::from_secs(15);
 
+/// How often reading the times of the database is repeated before compaction is tried without.
+const FOLLOW_RETRIES_MAX: usize = 8;
+
 /// How long a stop waits for the store, which may be what failed.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -74,7 +77,10 @@ impl Worker {
                     () = tokio::time::sleep(PAUSE) => {}
                 }
                 // Compactions of another process may have been the reason.
-                if let Err(cause) = setup.clock.follow(&setup.path, &setup.store).await {
+                let followed = setup
+                    .clock
+                    .follow(&setup.path, &setup.store, FOLLOW_RETRIES_MAX);
+                if let Err(cause) = followed.await {
                     warn!(%cause, "compaction may be refused once more");
                 }
             }
