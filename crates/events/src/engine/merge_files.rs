@@ -233,6 +233,10 @@ impl Engine {
             }
             work.unlisted.insert(file.path, known);
         }
+        let paths = due.iter().map(|(path, _)| path.clone()).collect();
+        let paths = self.not_kept(&mut work.kept, paths).await?;
+        let not_kept: HashSet<String> = paths.into_iter().collect();
+        due.retain(|(path, _)| not_kept.contains(path));
         let mut failed = Ok(());
         for (path, is_retired) in due {
             // One that cannot be deleted keeps no other.

@@ -27,6 +27,7 @@ mod fold;
 mod fold_plan;
 mod generation;
 mod guard;
+mod kept_files;
 mod listed;
 mod memory;
 mod merge_events;

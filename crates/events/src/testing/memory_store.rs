@@ -65,6 +65,9 @@ struct State {
     pending: BTreeMap<u64, Bytes>,
     replayed: Vec<(u64, Bytes)>,
     content: Arc<Content>,
+    /// By id.
+    kept: BTreeMap<String, Arc<Content>>,
+    kept_reads: usize,
     faults: HashMap<Operation, VecDeque<Fault>>,
     writes: usize,
 }
@@ -115,6 +118,22 @@ impl MemoryStore {
             shared: self.shared.clone(),
             epoch: state.epoch,
         }
+    }
+
+    /// Keeps the state of now until [`MemoryStore::forget`].
+    pub fn keep(&self, id: &str) {
+        let mut state = self.shared.state.lock();
+        let content = Arc::clone(&state.content);
+        state.kept.insert(id.to_owned(), content);
+    }
+
+    pub fn forget(&self, id: &str) {
+        self.shared.state.lock().kept.remove(id);
+    }
+
+    /// How many times a state that is kept was read.
+    pub fn kept_reads(&self) -> usize {
+        self.shared.state.lock().kept_reads
     }
 
     /// Makes the next operations of a kind fail, one after the other.
@@ -332,6 +351,24 @@ impl EventStore for MemoryStore {
 
     fn files(&self) -> &dyn EventFileStore {
         &self.shared.files
+    }
+
+    fn kept(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(async move { Ok(self.shared.state.lock().kept.keys().cloned().collect()) })
+    }
+
+    fn kept_state<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn EventSnapshot>>, StoreError>> {
+        Box::pin(async move {
+            let mut state = self.shared.state.lock();
+            let Some(content) = state.kept.get(id).cloned() else {
+                return Ok(None);
+            };
+            state.kept_reads += 1;
+            Ok(Some(Box::new(MemorySnapshot { content }) as Box<dyn EventSnapshot>))
+        })
     }
 
     fn epoch(&self) -> u64 {

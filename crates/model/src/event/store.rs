@@ -49,6 +49,15 @@ pub trait EventStore: Send + Sync {
     /// Files of events, beside the database on the same object store.
     fn files(&self) -> &dyn EventFileStore;
 
+    /// The ids of the snapshots of the database that there are.
+    fn kept(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
+
+    /// The state that a snapshot of the database keeps; `None` when it has gone.
+    fn kept_state<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn EventSnapshot>>, StoreError>>;
+
     /// Tells this opening for writing from all others.
     fn epoch(&self) -> u64;
 

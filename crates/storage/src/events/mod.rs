@@ -42,15 +42,15 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ingest::Ingest;
 use crate::retention::Retention;
+use crate::slate::event_files::EventFiles;
 use access::SegmentAccess;
-use files::FilesOfDatabase;
 
 pub(crate) use shard::OtherShard;
 
 /// The events of an open database.
 pub(crate) struct DatabaseEvents {
     parts: Arc<Parts>,
-    files: FilesOfDatabase,
+    files: EventFiles,
 }
 
 /// What work on events uses, also when nobody waits for it any more.
@@ -74,7 +74,7 @@ impl DatabaseEvents {
         retention: &Arc<Retention>,
     ) -> Self {
         Self {
-            files: FilesOfDatabase::new(context),
+            files: EventFiles::of(&context.engine),
             parts: Arc::new(Parts {
                 context: Arc::clone(context),
                 buckets: Arc::clone(buckets),
@@ -165,6 +165,23 @@ impl EventStore for DatabaseEvents {
 
     fn files(&self) -> &dyn EventFileStore {
         &self.files
+    }
+
+    fn kept(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(async move {
+            let snapshots = self.parts.context.engine.snapshots().await?;
+            Ok(snapshots.into_iter().map(|snapshot| snapshot.id).collect())
+        })
+    }
+
+    fn kept_state<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn EventSnapshot>>, StoreError>> {
+        Box::pin(async move {
+            let state = Snapshot::of_kept(&self.parts.context, id).await?;
+            Ok(state.map(|state| Box::new(state) as Box<dyn EventSnapshot>))
+        })
     }
 
     fn epoch(&self) -> u64 {

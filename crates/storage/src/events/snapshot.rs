@@ -30,6 +30,7 @@ use crate::ingest::EVENT_RECORD_KINDS;
 use crate::slate::fetch::join_bounded;
 use crate::slate::follower::FollowedState;
 use crate::slate::read_view::{ScanKind, View};
+use crate::slate::reader::OwnedReader;
 
 /// Identities that are looked up at once.
 const CONCURRENT_GETS: usize = 32;
@@ -63,6 +64,8 @@ enum Source {
     /// Of another process. Which of its cells a step has changed is not known here, so that none
     /// are kept.
     Followed(Arc<FollowedState>),
+    /// What a snapshot of the own database keeps.
+    Kept(OwnedReader),
 }
 
 impl Snapshot {
@@ -87,6 +90,16 @@ impl Snapshot {
         Self::of(context, view, Source::Followed(state)).await
     }
 
+    /// The state that a snapshot of the database keeps, if there is one with that id.
+    pub(super) async fn of_kept(context: &Arc<Context>, id: &str) -> Result<Option<Self>> {
+        let Some(reader) = context.engine.open_own_snapshot(id).await? else {
+            return Ok(None);
+        };
+        let view = reader.view();
+        let state = Self::of(context, view, Source::Kept(reader)).await?;
+        Ok(Some(state))
+    }
+
     async fn of(context: &Arc<Context>, view: View, source: Source) -> Result<Self> {
         Ok(Self {
             mark: stored_mark(&view).await?,
@@ -103,6 +116,7 @@ impl Snapshot {
         match &self.source {
             Source::Own { .. } => self.context.engine.segments(),
             Source::Followed(state) => state.segments(),
+            Source::Kept(reader) => reader.segments(),
         }
     }
 
@@ -117,7 +131,7 @@ impl Snapshot {
         let weeks = self.weeks(scan.window, &starts_s);
         let kept = match &self.source {
             Source::Own { cells, .. } => Some(cells),
-            Source::Followed(_) => None,
+            Source::Followed(_) | Source::Kept(_) => None,
         };
         let read = |week| WeekRead::new(&self.view, kept, &scan, week).read(starts_s.clone());
         let mut reads = stream::iter(weeks.into_iter().map(read)).buffered(CONCURRENT_WEEKS);

@@ -22,7 +22,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use slatedb::DbReaderMode;
 use slatedb::db_cache::DbCache;
-use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
@@ -32,7 +31,7 @@ use super::health::StoreHealth;
 use super::object_store::{OpenedStore, open_store};
 use super::observed_store::ObservedStore;
 use super::read_view::View;
-use super::reader::{Reader, ReaderPosition, has_vanished, open_pinned};
+use super::reader::{OwnedReader, ReaderPosition, has_vanished, open_pinned};
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 
@@ -84,7 +83,7 @@ struct Latest {
 
 /// A state of a database, for as long as it is held.
 pub(crate) struct FollowedState {
-    reader: Arc<Reader>,
+    reader: OwnedReader,
     _counted: OwnedSemaphorePermit,
 }
 
@@ -202,7 +201,7 @@ impl Follower {
         };
         reader.settle().await?;
         Ok(FollowedState {
-            reader: Arc::new(reader),
+            reader: OwnedReader::new(reader),
             _counted: counted,
         })
     }
@@ -216,19 +215,6 @@ impl FollowedState {
     /// Prefixes of the segments that hold anything, sorted.
     pub(crate) fn segments(&self) -> Vec<Bytes> {
         self.reader.segments()
-    }
-}
-
-impl Drop for FollowedState {
-    /// A reader has a task of its own, which ends when it is closed.
-    fn drop(&mut self) {
-        let reader = Arc::clone(&self.reader);
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move {
-                // Nothing depends on it.
-                let _ = reader.close().await;
-            });
-        }
     }
 }
 

@@ -41,11 +41,9 @@ const JOIN_POLL: Duration = Duration::from_millis(200);
 const CHECKPOINT_PRECISION: TimeDelta = TimeDelta::seconds(1);
 
 /// A manifest, or a file of the log.
-pub(super) struct NumberedFile {
-    pub(super) number: u64,
+struct NumberedFile {
+    number: u64,
     bytes: u64,
-    /// By the clock of the store.
-    pub(super) modified_ms: i64,
 }
 
 impl Engine {
@@ -168,7 +166,7 @@ impl Engine {
     }
 
     /// Files of a directory that are named by their number.
-    pub(super) async fn numbered_files(&self, directory: &str) -> Result<Vec<NumberedFile>> {
+    async fn numbered_files(&self, directory: &str) -> Result<Vec<NumberedFile>> {
         let directory = Path::from(format!("{}/{directory}", self.path));
         let mut listing = self.store.list(Some(&directory));
         let mut files = Vec::new();
@@ -183,7 +181,6 @@ impl Engine {
             files.extend(number.map(|number| NumberedFile {
                 number,
                 bytes: file.size,
-                modified_ms: file.last_modified.timestamp_millis(),
             }));
         }
         Ok(files)

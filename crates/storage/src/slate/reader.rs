@@ -25,6 +25,7 @@ use slatedb::object_store::path::Path;
 use slatedb::object_store::{self, ObjectStore};
 use slatedb::{DbReader, DbReaderMode, ErrorKind};
 use slatedb_common::clock::SystemClock;
+use tokio::runtime::Handle;
 
 use super::engine::{block_and_meta_cache, open_error};
 use super::first_contact;
@@ -209,6 +210,36 @@ impl Reader {
             .close()
             .await
             .map_err(Error::store("closing the reader"))
+    }
+}
+
+/// A reader that is closed when nobody has it any more.
+pub(crate) struct OwnedReader(Arc<Reader>);
+
+impl OwnedReader {
+    pub(crate) fn new(reader: Reader) -> Self {
+        Self(Arc::new(reader))
+    }
+}
+
+impl std::ops::Deref for OwnedReader {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        &self.0
+    }
+}
+
+impl Drop for OwnedReader {
+    /// A reader has a task of its own, which ends when it is closed.
+    fn drop(&mut self) {
+        let reader = Arc::clone(&self.0);
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                // Nothing depends on it.
+                let _ = reader.close().await;
+            });
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use slatedb::{Checkpoint, DbReaderMode};
 
 use super::engine::{Engine, block_and_meta_cache};
 use super::object_store::OpenedStore;
-use super::reader::{Reader, open_pinned};
+use super::reader::{OwnedReader, Reader, open_pinned};
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 
@@ -178,21 +178,23 @@ impl Engine {
         Ok(())
     }
 
-    /// When the youngest snapshot was made, in ms by the clock of the store; the end of time when
-    /// the store does not say so.
-    pub(crate) async fn youngest_snapshot_ms(&self) -> Result<Option<i64>> {
-        let checkpoints = named(&self.admin()).await?;
-        if checkpoints.is_empty() {
+    /// Opens a snapshot of this database for reading. `None` when there is none with that id.
+    pub(crate) async fn open_own_snapshot(&self, id: &str) -> Result<Option<OwnedReader>> {
+        let all = named(&self.admin()).await?;
+        let Some(checkpoint) = all.iter().find(|checkpoint| checkpoint.id.to_string() == id) else {
             return Ok(None);
-        }
-        // A checkpoint names the manifest that was written with it.
-        let manifests = self.numbered_files("manifest").await?;
-        let dated = |checkpoint: &Checkpoint| {
-            let mut manifests = manifests.iter();
-            let manifest = manifests.find(|file| file.number == checkpoint.manifest_id);
-            manifest.map_or(i64::MAX, |file| file.modified_ms)
         };
-        Ok(checkpoints.iter().map(dated).max())
+        let opened = OpenedStore {
+            store: Arc::clone(&self.store),
+            raw: Arc::clone(&self.store),
+            path: self.path.clone(),
+            location: self.location.clone(),
+            directories: None,
+        };
+        let mode = DbReaderMode::Checkpoint(checkpoint.id);
+        let cache = block_and_meta_cache(&self.options);
+        let reader = open_pinned(&opened, &self.options, mode, cache).await?;
+        Ok(Some(OwnedReader::new(reader)))
     }
 
     pub(super) fn admin(&self) -> Admin {

@@ -93,6 +93,41 @@ async fn small_files_are_merged_while_they_are_read() {
     assert_eq!(bench.raw_ids().await, all);
 }
 
+/// Whatever times files and snapshots have.
+#[tokio::test]
+async fn files_that_a_snapshot_lists_stay_as_long_as_it_does() {
+    let options = EventOptions {
+        merge_files: 2,
+        ..EventOptions::default()
+    };
+    let bench = Bench::with(options, DOCUMENTS).await;
+    let files = bench.store.memory_files();
+    files.set_now_ms(NOW_MS + 366 * DAY_S * 1_000);
+    for number in 1..=2 {
+        bench.publish(&order(number, 0, "web", 1, 1.0)).await;
+        bench.events.seal().await.unwrap();
+    }
+    files.set_now_ms(NOW_MS);
+    bench.store.keep("first");
+    let first = files.paths();
+    assert_eq!(bench.events.merge_files().await.unwrap(), 2);
+    bench.store.keep("second");
+    let clean_up = async || {
+        bench.events.clean_up().await.unwrap();
+        bench.clock.advance(601_000);
+        bench.events.clean_up().await.unwrap();
+        files.paths()
+    };
+    let all = clean_up().await;
+    assert_eq!(all.len(), 3, "{all:?}");
+    assert!(first.iter().all(|path| all.contains(path)), "{all:?}");
+    assert_eq!(clean_up().await, all);
+    assert_eq!(bench.store.kept_reads(), 2, "each is read once");
+    bench.store.forget("first");
+    assert_eq!(clean_up().await.len(), 1);
+    assert_eq!(bench.raw_ids().await, [id(1), id(2)]);
+}
+
 /// Events of files that overlap come in the order of their starts: the format asserts it.
 #[tokio::test]
 async fn merged_files_are_sorted_and_never_merged_again_once_they_are_large() {
