@@ -409,6 +409,31 @@ async fn a_clock_at_1970_stops_nothing() {
     assert_eq!(bench.events.run_retention(now_ms).await.unwrap().files, 1);
 }
 
+#[tokio::test]
+async fn cells_that_come_after_the_clock_went_back_are_dropped_in_their_turn() {
+    let day_ms = DAY_S * 1_000;
+    let bench = Bench::new().await;
+    let retention = async || {
+        let now_ms = icecore_model::Clock::now_ms(&*bench.clock);
+        let report = bench.events.run_retention(now_ms).await.unwrap();
+        report.cell_weeks
+    };
+    let mut dropped = Vec::new();
+    for number in 1..=2 {
+        bench.publish(&order(number, 0, "web", 1, 1.0)).await;
+        bench.events.flush().await.unwrap();
+        assert_eq!(retention().await, 0);
+        // Years ahead, until the guarded clock is there as well, and back.
+        bench.clock.jump(9_000 * day_ms);
+        bench.clock.advance(1_000 * day_ms);
+        dropped.push(retention().await);
+        bench.clock.jump(-11_000 * day_ms);
+        bench.clock.advance(1_000 * day_ms);
+    }
+    assert!(dropped[0] > 0, "{dropped:?}");
+    assert_eq!(dropped[0], dropped[1]);
+}
+
 /// A writer that another one has taken over from ends what it has begun.
 #[tokio::test]
 async fn a_writer_that_was_replaced_changes_no_listed_file() {
