@@ -29,9 +29,22 @@ pub(crate) struct DirectoryLock {
     state: Mutex<State>,
 }
 
+/// A file that is locked. Its lock goes with this, also while a process that is being started has a
+/// copy of the file, as all files of its parent until its program begins.
+#[derive(Debug)]
+pub(super) struct LockedFile(pub(super) File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            warn!(%error, "a lock may last until processes that are being started have begun");
+        }
+    }
+}
+
 #[derive(Debug)]
 enum State {
-    Held(#[expect(dead_code, reason = "the lock goes with the file")] File),
+    Held(#[expect(dead_code, reason = "the lock goes with the file")] LockedFile),
     /// Another process, which is being fenced, has it.
     Wanted(File),
     Released,
@@ -54,7 +67,7 @@ impl DirectoryLock {
         let state = match file.try_lock() {
             Ok(()) => {
                 sign(&file);
-                State::Held(file)
+                State::Held(LockedFile(file))
             }
             Err(TryLockError::WouldBlock) if take_over => {
                 let holder = holder(&file);
@@ -82,7 +95,7 @@ impl DirectoryLock {
         };
         if taken && let State::Wanted(file) = std::mem::replace(&mut *state, State::Released) {
             sign(&file);
-            *state = State::Held(file);
+            *state = State::Held(LockedFile(file));
         }
     }
 
@@ -148,6 +161,19 @@ mod tests {
         assert!(refused.contains("--take-over"), "{refused}");
         first.release();
         acquire(false).unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_copy_of_the_file_keeps_no_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = File::create(directory.path().join(LOCK_FILE)).unwrap();
+        file.try_lock().unwrap();
+        // As a process has it that was forked and has not begun its program.
+        let _copy = file.try_clone().unwrap();
+        drop(LockedFile(file));
+        DirectoryLock::acquire(directory.path(), false)
+            .unwrap()
+            .unwrap();
     }
 
     #[test]

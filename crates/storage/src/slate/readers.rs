@@ -10,10 +10,13 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use super::location::StoreLocation;
+use super::lock_file::LockedFile;
 
 /// Tells writers that a reader is there, for as long as it is kept.
 #[derive(Debug)]
-pub(super) struct ReaderLock(#[expect(dead_code, reason = "the lock goes with the file")] File);
+pub(super) struct ReaderLock(
+    #[expect(dead_code, reason = "the lock goes with the file")] LockedFile,
+);
 
 impl ReaderLock {
     /// `None` where there is nothing to lock, or no locks: writers then expect readers.
@@ -21,7 +24,7 @@ impl ReaderLock {
         let file = File::open(location.directory()?.join(DATABASE)).ok()?;
         // A writer that looks has it for a moment.
         file.lock_shared().ok()?;
-        Some(Self(file))
+        Some(Self(LockedFile(file)))
     }
 }
 
@@ -39,9 +42,12 @@ pub(super) fn may_be_read(location: &StoreLocation) -> bool {
 
 fn is_locked(directory: &Path) -> bool {
     match File::open(directory) {
-        // The lock goes at once.
         Ok(file) => match file.try_lock() {
-            Ok(()) => false,
+            // The lock goes at once.
+            Ok(()) => {
+                drop(LockedFile(file));
+                false
+            }
             Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
         },
         Err(_) => true,
