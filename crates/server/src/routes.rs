@@ -844,10 +844,15 @@ async fn check_access(
     let refused = match admitted {
         Ok(()) => match elsewhere(app, route, &request) {
             Some(answer) => answer,
-            None => match admit(app, route, &request) {
-                Ok(slot) => return until_done(next.run(request).await, slot),
-                Err(error) => refusal::refused(app, route, request.uri(), request.headers(), error),
-            },
+            None => {
+                let admitting = admit(app, route, &request);
+                match admitting.await {
+                    Ok(slot) => return until_done(next.run(request).await, slot),
+                    Err(error) => {
+                        refusal::refused(app, route, request.uri(), request.headers(), error)
+                    }
+                }
+            }
         },
         Err(error) => refusal::refused(app, route, request.uri(), request.headers(), error),
     };
@@ -861,15 +866,21 @@ fn admit(
     app: &App,
     route: Option<&Route>,
     request: &Request,
-) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
-    if let Some(route) = route
-        && route.is_of_events()
-        && route.role == Role::Admin
-        && !app.access.is_restricted()
-    {
-        local::check(request).map_err(ApiError::forbidden)?;
+) -> impl Future<Output = Result<Option<OwnedSemaphorePermit>, ApiError>> + use<> {
+    let is_restricted = app.access.is_restricted();
+    let is_for_local_user =
+        |route: &&Route| route.is_of_events() && route.role == Role::Admin && !is_restricted;
+    let place = app.limits.admit(route, request.body());
+    let checking = route
+        .filter(is_for_local_user)
+        .map(|_| local::check(request));
+    async move {
+        let place = place?;
+        if let Some(checking) = checking {
+            checking.await.map_err(ApiError::forbidden)?;
+        }
+        Ok(place)
     }
-    app.limits.admit(route, request.body())
 }
 
 /// The answer to a request that no handler is needed for: its path is not clean, or the route has

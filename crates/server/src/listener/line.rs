@@ -124,7 +124,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::super::{
-        ConnectionHandler, FIRST_BYTE_WAIT_MAX, HEAD_WAIT_MAX, Listener, Protocols,
+        ConnectionHandler, Ends, FIRST_BYTE_WAIT_MAX, HEAD_WAIT_MAX, Listener, Protocols,
     };
     use super::*;
 
@@ -216,8 +216,11 @@ mod tests {
         let (_stop, stopped) = tokio::sync::watch::channel(());
         far.write_all(sent).await.unwrap();
         let began = tokio::time::Instant::now();
-        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        let served = handler.serve(near, peer, stopped);
+        let ends = Ends {
+            client: SocketAddr::from(([127, 0, 0, 1], 1)),
+            server: SocketAddr::from(([127, 0, 0, 1], 2)),
+        };
+        let served = handler.serve(near, ends, stopped);
         // A request of HTTP that is not finished ends with an error.
         let _ = tokio::time::timeout(WEEK, served).await;
         began.elapsed()

@@ -152,6 +152,13 @@ struct Places {
     shares: Shares,
 }
 
+/// Both ends of a connection, as this server sees them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) client: SocketAddr,
+    pub(crate) server: SocketAddr,
+}
+
 async fn accept(
     socket: TcpListener,
     handler: Arc<ConnectionHandler>,
@@ -197,8 +204,14 @@ async fn serve(
 ) {
     // Small answers must not wait for more to send. Failing to ask for it is no reason to stop.
     let _ = stream.set_nodelay(true);
-    let served = handler.serve(StallGuard::new(stream), peer, stop).await;
-    if let Err(error) = served {
+    let served = async {
+        let ends = Ends {
+            client: peer,
+            server: stream.local_addr()?,
+        };
+        handler.serve(StallGuard::new(stream), ends, stop).await
+    };
+    if let Err(error) = served.await {
         // Clients go away all the time; what matters was logged where it was noticed.
         tracing::debug!(error, "connection failed");
     }
@@ -224,7 +237,8 @@ impl CloseSignal {
 
 impl ConnectionHandler {
     /// Answers with `router`, over TLS whenever `access` has some. Requests carry the `SocketAddr`
-    /// of the client among their extensions, and an `Arc<PeerCertificate>` where it showed one.
+    /// of the client and the [`Ends`] of the connection among their extensions, and an
+    /// `Arc<PeerCertificate>` where the client showed one.
     /// The router checks access.
     pub(crate) fn new(router: Router, protocols: Protocols, access: Arc<Access>) -> Self {
         Self {
@@ -255,7 +269,7 @@ impl ConnectionHandler {
     async fn serve<S>(
         &self,
         stream: S,
-        peer: SocketAddr,
+        ends: Ends,
         mut stop: watch::Receiver<()>,
     ) -> Result<(), ConnectionError>
     where
@@ -273,7 +287,7 @@ impl ConnectionHandler {
             (Arc::clone(config), tls.verifies_clients())
         });
         let Some((config, verified)) = tls else {
-            return self.serve_stream(stream, peer, None, close).await;
+            return self.serve_stream(stream, ends, None, close).await;
         };
         let handshake = TlsAcceptor::from(config).accept(stream);
         let shaken = tokio::select! {
@@ -288,13 +302,13 @@ impl ConnectionHandler {
             }
         };
         let certificate = Access::certificate_of(stream.get_ref().1, verified);
-        self.serve_stream(stream, peer, certificate, close).await
+        self.serve_stream(stream, ends, certificate, close).await
     }
 
     async fn serve_stream<S>(
         &self,
         mut stream: S,
-        peer: SocketAddr,
+        ends: Ends,
         certificate: Option<Arc<PeerCertificate>>,
         mut close: CloseSignal,
     ) -> Result<(), ConnectionError>
@@ -303,7 +317,7 @@ impl ConnectionHandler {
     {
         let service = RequestService {
             certificate: certificate.clone(),
-            peer: Some(peer),
+            ends: Some(ends),
             path_prefix: self.path_prefix,
             ..RequestService::new(self.router.clone())
         };
@@ -345,7 +359,8 @@ impl ConnectionHandler {
         match (protocol, &self.line_protocol) {
             (Protocol::Line, Some(line_protocol)) => {
                 let stream = Box::new(stream);
-                let connection = LineConnection::new(stream, peer, certificate, close, idle_max);
+                let connection =
+                    LineConnection::new(stream, ends.client, certificate, close, idle_max);
                 Ok(line_protocol.serve(connection).await?)
             }
             (Protocol::Http2, _) if !is_http1_only => http2::serve(stream, service, close).await,
@@ -359,7 +374,7 @@ impl ConnectionHandler {
 pub(super) struct RequestService {
     router: TowerToHyperService<Router>,
     certificate: Option<Arc<PeerCertificate>>,
-    peer: Option<SocketAddr>,
+    ends: Option<Ends>,
     path_prefix: &'static str,
 }
 
@@ -368,7 +383,7 @@ impl RequestService {
         Self {
             router: TowerToHyperService::new(router),
             certificate: None,
-            peer: None,
+            ends: None,
             path_prefix: "",
         }
     }
@@ -380,8 +395,9 @@ impl RequestService {
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(Arc::clone(certificate));
         }
-        if let Some(peer) = self.peer {
-            request.extensions_mut().insert(peer);
+        if let Some(ends) = self.ends {
+            request.extensions_mut().insert(ends.client);
+            request.extensions_mut().insert(ends);
         }
         if !self.path_prefix.is_empty() {
             *request.uri_mut() = prefixed(request.uri(), self.path_prefix);
@@ -467,7 +483,10 @@ mod tests {
         }
     }
 
-    const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+    const ENDS: Ends = Ends {
+        client: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1),
+        server: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 2),
+    };
 
     fn handler() -> ConnectionHandler {
         let router = Router::new().route("/", axum::routing::get(|| async { "here" }));
@@ -478,7 +497,7 @@ mod tests {
     async fn exchange(sent: &[u8], wait: Duration) -> (String, Duration) {
         let (near, far) = tokio::io::duplex(1 << 20);
         let (_stop, stopped) = watch::channel(());
-        let serving = tokio::spawn(async move { handler().serve(near, PEER, stopped).await });
+        let serving = tokio::spawn(async move { handler().serve(near, ENDS, stopped).await });
         let began = tokio::time::Instant::now();
         let (mut answers, mut requests) = tokio::io::split(far);
         requests.write_all(sent).await.unwrap();
@@ -543,7 +562,7 @@ mod tests {
             let handler = tls_handler();
             let began = tokio::time::Instant::now();
             far.write_all(sent).await.unwrap();
-            handler.serve(near, PEER, stopped).await.unwrap_err();
+            handler.serve(near, ENDS, stopped).await.unwrap_err();
             assert_eq!(began.elapsed().as_secs(), HANDSHAKE_WAIT_MAX.as_secs());
         }
     }
@@ -554,7 +573,7 @@ mod tests {
             let (near, _far) = tokio::io::duplex(1 << 10);
             let (stop, stopped) = watch::channel(());
             let began = tokio::time::Instant::now();
-            let (served, ()) = tokio::join!(handler.serve(near, PEER, stopped), async {
+            let (served, ()) = tokio::join!(handler.serve(near, ENDS, stopped), async {
                 stop.send(()).unwrap();
             });
             served.unwrap();
