@@ -11,9 +11,9 @@
 //!   before its first byte, between requests, in the middle of one, and with HTTP/2 also when it
 //!   only leaves one answer lying. A line protocol says how long its clients may be silent, once it
 //!   is clear that they speak it.
-//! - There are at most [`CONNECTIONS_MAX`] connections, fewer where file descriptors are scarce;
-//!   further ones wait in the kernel. Each has one request under way, with HTTP/2 at most
-//!   [`STREAMS_MAX`](super::http2::STREAMS_MAX).
+//! - A port has at most [`CONNECTIONS_MAX`] connections, fewer where file descriptors are scarce,
+//!   which all ports share; further ones wait in the kernel. Each has one request under way, with
+//!   HTTP/2 at most [`STREAMS_MAX`](super::http2::STREAMS_MAX).
 //! - One client address has at most its share of them ([`Shares`]); further ones are closed.
 //! - Every connection's task is owned by its [`Listener`] and ended when that shuts down, with all
 //!   requests.
@@ -56,8 +56,8 @@ use icecore_access::{Access, PeerCertificate};
 /// Connections at once. Many more than writes and reads at once, because most are idle.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// The part of the file descriptors that connections may take. A store in a directory needs some
-/// for its files, and a store that has none left fails.
+/// The part of the file descriptors that the connections of all ports may take. A store in a
+/// directory needs some for its files, and a store that has none left fails.
 const DESCRIPTORS_SHARE: usize = 2;
 
 /// How long a client may take for the head of its next request. It is also how long an idle
@@ -97,19 +97,13 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// `client_share`: percent of the connections that one client address may have.
     pub(crate) fn open(
         socket: TcpListener,
         handler: ConnectionHandler,
-        client_share: usize,
+        places: Places,
     ) -> io::Result<Self> {
         let address = socket.local_addr()?;
         let (stop, stopped) = watch::channel(());
-        let connections_max = connections_max(crate::metrics::open_files_max());
-        let places = Places {
-            connections_max,
-            shares: Shares::new(connections_max, client_share),
-        };
         let accepting = tokio::spawn(accept(socket, Arc::new(handler), places, stopped));
         Ok(Self {
             address,
@@ -147,9 +141,21 @@ pub struct ConnectionHandler {
 }
 
 /// Connections that a port may have, and that one client may have of them.
-struct Places {
+pub(crate) struct Places {
     connections_max: usize,
     shares: Shares,
+}
+
+impl Places {
+    /// The places of one of so many ports. `client_share`: percent of them that one client address
+    /// may have.
+    pub(crate) fn new(ports: usize, client_share: usize) -> Self {
+        let connections_max = connections_max(crate::metrics::open_files_max(), ports);
+        Self {
+            connections_max,
+            shares: Shares::new(connections_max, client_share),
+        }
+    }
 }
 
 /// Both ends of a connection, as this server sees them.
@@ -189,9 +195,10 @@ async fn accept(
     }
 }
 
-/// Connections that fit into what the operating system allows.
-fn connections_max(open_files_max: Option<usize>) -> usize {
-    let share = open_files_max.map_or(CONNECTIONS_MAX, |files| files / DESCRIPTORS_SHARE);
+/// Connections of one of so many ports that fit into what the operating system allows.
+fn connections_max(open_files_max: Option<usize>, ports: usize) -> usize {
+    let share = |files: usize| files / DESCRIPTORS_SHARE / ports.max(1);
+    let share = open_files_max.map_or(CONNECTIONS_MAX, share);
     share.clamp(1, CONNECTIONS_MAX)
 }
 
@@ -462,10 +469,11 @@ mod tests {
 
     #[test]
     fn connections_leave_descriptors_to_the_store() {
-        assert_eq!(connections_max(None), CONNECTIONS_MAX);
-        assert_eq!(connections_max(Some(1024)), 512);
-        assert_eq!(connections_max(Some(1 << 20)), CONNECTIONS_MAX);
-        assert_eq!(connections_max(Some(0)), 1);
+        assert_eq!(connections_max(None, 3), CONNECTIONS_MAX);
+        assert_eq!(connections_max(Some(1024), 1), 512);
+        assert_eq!(connections_max(Some(1024), 2), 256, "ports share them");
+        assert_eq!(connections_max(Some(1 << 20), 3), CONNECTIONS_MAX);
+        assert_eq!(connections_max(Some(0), 1), 1);
     }
 
     #[test]
