@@ -782,7 +782,8 @@ fn role_of(route: &Route, request: &Request) -> Role {
 fn effect_of(route: Option<&Route>, request: &Request) -> Effect {
     let (method, uri) = (request.method(), request.uri());
     match route {
-        None => Effect::Read,
+        // An error, or a redirect.
+        None => Effect::Probe,
         Some(route) if route.path.starts_with(opentsdb::PREFIX) => opentsdb::effect_of(method, uri),
         Some(route) if route.path == opentsdb_export::PATH => {
             if opentsdb_export::assigns_uids(method, uri) {
@@ -797,7 +798,12 @@ fn effect_of(route: Option<&Route>, request: &Request) -> Effect {
 
 /// Refuses what the page of another site makes a browser send. Marks what may be from one and is
 /// not refused.
-fn check_site(app: &App, route: Option<&Route>, request: &mut Request) -> Result<(), ApiError> {
+fn check_site(
+    app: &App,
+    route: Option<&Route>,
+    effect: Effect,
+    request: &mut Request,
+) -> Result<(), ApiError> {
     let config = app.config();
     let is_opentsdb = route.is_some_and(|route| route.path.starts_with(opentsdb::PREFIX));
     let tsd = app.opentsdb().ok().filter(|_| is_opentsdb);
@@ -811,7 +817,6 @@ fn check_site(app: &App, route: Option<&Route>, request: &mut Request) -> Result
         domains: tsd.map(|tsd| tsd.cors_domains()).unwrap_or_default(),
     };
     let is_https = app.access.with_tls(|_| ()).is_some();
-    let effect = effect_of(route, request);
     let (method, uri) = (request.method(), request.uri());
     let site = Site::of(method, uri, request.headers(), is_https);
     let is_foreign = site.is_foreign(&trust);
@@ -829,7 +834,13 @@ async fn check_access(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let admitted = match check_site(app, route, &mut request) {
+    let to_clean_path = redirect::to_clean_path(request.uri());
+    let effect = match to_clean_path {
+        // A redirect tells nothing, and its target is judged when it is asked for.
+        Some(_) => Effect::Probe,
+        None => effect_of(route, &request),
+    };
+    let admitted = match check_site(app, route, effect, &mut request) {
         Ok(()) => {
             let extensions = request.extensions();
             let certificate = extensions.get::<Arc<PeerCertificate>>();
@@ -842,7 +853,7 @@ async fn check_access(
         Err(error) => Err(error),
     };
     let refused = match admitted {
-        Ok(()) => match elsewhere(app, route, &request) {
+        Ok(()) => match to_clean_path.or_else(|| other_method(app, route?, &request)) {
             Some(answer) => answer,
             None => {
                 let admitting = admit(app, route, &request);
@@ -881,13 +892,6 @@ fn admit(
         }
         Ok(place)
     }
-}
-
-/// The answer to a request that no handler is needed for: its path is not clean, or the route has
-/// no such method.
-fn elsewhere(app: &App, route: Option<&Route>, request: &Request) -> Option<Response> {
-    let cleaned = redirect::to_clean_path(request.uri());
-    cleaned.or_else(|| other_method(app, route?, request))
 }
 
 /// The answer to a method that the route does not have. As in Prometheus, only health checks, and
