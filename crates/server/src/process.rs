@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use icecore_model::StoreError;
 use icecore_model::retention::RetentionPolicy;
 use icecore_storage::{Database, Environment, Error as StorageError};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -36,7 +37,7 @@ use crate::config::{
     Config, ConfigError, ListenAddress, LogFormat, apply_exclusion, name_limits, tsd_config,
 };
 use crate::events::{self, RunningEvents};
-use crate::listener::{ConnectionHandler, Listener, Protocols};
+use crate::listener::{ConnectionHandler, Listener, Places, Protocols};
 use crate::opentsdb::{self, Telnet};
 use crate::reload::reload;
 use crate::routes::{ROUTES, grpc_router, opentsdb_router, router};
@@ -160,6 +161,7 @@ impl Process {
             clock: Some(Arc::clone(&clock)),
             ..environment
         };
+        allow_open_files();
         let access = Access::open(web_config_of(&config))?;
         let mut warnings = Vec::new();
         let mut config = config;
@@ -173,11 +175,13 @@ impl Process {
         let app = Arc::new(App::new(&config, &ROUTES, Arc::clone(&access), clock)?);
         let handler =
             |router, protocols| ConnectionHandler::new(router, protocols, Arc::clone(&access));
-        let client_share = config.server.client_share;
+        let others = [&config.server.otlp_grpc_listen, &config.opentsdb.listen];
+        let ports = 1 + others.into_iter().flatten().count();
+        let places = || Places::new(ports, config.server.client_share);
         let listen = &config.server.listen;
         let opened = bind(listen).await.and_then(|socket| {
             let router = router(Arc::clone(&app));
-            Listener::open(socket, handler(router, Protocols::Http1And2), client_share)
+            Listener::open(socket, handler(router, Protocols::Http1And2), places())
         });
         let http = listening(opened, listen, true, "--listen")?;
         let grpc = match &config.server.otlp_grpc_listen {
@@ -185,7 +189,7 @@ impl Process {
             Some(listen) => {
                 let opened = bind(listen).await.and_then(|socket| {
                     let router = grpc_router(Arc::clone(&app));
-                    Listener::open(socket, handler(router, Protocols::Http2), client_share)
+                    Listener::open(socket, handler(router, Protocols::Http2), places())
                 });
                 let explicit = config.grpc_listen_is_explicit();
                 listening(opened, listen, explicit, "--otlp.grpc.listen")?
@@ -202,7 +206,7 @@ impl Process {
                             app: Arc::clone(&app),
                             idle_max: tsd_config.socket_timeout(),
                         }));
-                    Listener::open(socket, handler, client_share)
+                    Listener::open(socket, handler, places())
                 });
                 listening(opened, listen, true, "--opentsdb.listen")?
             }
@@ -435,6 +439,20 @@ impl Process {
     }
 }
 
+/// Raises the limit of open files to what the system allows this process. The limit that processes
+/// start with is low for programs that keep a bit for each descriptor (`select`), which this one
+/// does not.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        warn!(%error, "cannot raise the limit of open files");
+    }
+}
+
 /// What is kept how long.
 fn retention_line(policy: Option<&RetentionPolicy>) -> String {
     match policy {
@@ -612,6 +630,20 @@ mod tests {
             assert_eq!(url_of("http", address.parse().unwrap()), url);
         }
     }
+
+    #[test]
+    fn as_many_files_may_be_open_as_the_system_allows() {
+        let limit = getrlimit(Resource::Nofile);
+        // Others of the process' tests open files meanwhile.
+        let lowered = Rlimit {
+            current: limit.maximum.map(|files| files - 1),
+            ..limit
+        };
+        setrlimit(Resource::Nofile, lowered).unwrap();
+        allow_open_files();
+        assert_eq!(getrlimit(Resource::Nofile).current, limit.maximum);
+    }
+
     #[test]
     fn addresses_beyond_this_machine_are_warned_about() {
         let directory = tempfile::TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! The routes, and what holds for every request.
+//! The routers, and what holds for every request.
 //!
 //! ```text
 //! connection ─► observe (count, site, access, time limit, origins, compression)
@@ -16,12 +16,16 @@
 //!   `query.timeout` in addition.
 //! - Errors become statuses in `middleware::error` and nowhere else.
 //!
-//! Elsewhere: sockets and slow clients (`listener`), protocols (`icecore_wire`).
+//! Elsewhere: the routes (`table`), sockets and slow clients (`listener`), protocols
+//! (`icecore_wire`).
 
 #[cfg(test)]
 mod docs;
 mod local;
 mod refusal;
+mod table;
+
+pub use table::ROUTES;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,653 +36,20 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, any, delete, get, post};
+use axum::routing::{any, post};
 use http_body_util::BodyExt as _;
 use icecore_access::{PeerCertificate, Role};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::admin::{maintenance, reload, tsdb};
+use self::table::{ANY, TABLE};
 use crate::app::App;
-use crate::events::{admin as event_admin, catalog, metric_query, publish, search};
 use crate::middleware::cross_site::{Effect, ForeignPage, Site, Trust, refusal_of};
 use crate::middleware::error::ApiError;
 use crate::middleware::route::{Route, TimeLimit};
 use crate::middleware::{body, compress, origins, redirect};
-use crate::opentsdb::{
-    export as opentsdb_export, http as opentsdb, import as opentsdb_import, translate,
-};
-use crate::query::{evaluate, expression};
-use crate::read::{exemplars, export, federate, labels, remote_read};
-use crate::status::{access, buckets, features, health, info, metric_names, retention, targets};
+use crate::opentsdb::{export as opentsdb_export, http as opentsdb};
 use crate::ui;
-use crate::write::{grpc, import, otlp_http, remote_write};
-
-/// A route and its handler.
-struct Endpoint {
-    route: Route,
-    handler: fn() -> MethodRouter<Arc<App>>,
-}
-
-const fn route(
-    path: &'static str,
-    methods: &'static [&'static str],
-    what: &'static str,
-    handler: fn() -> MethodRouter<Arc<App>>,
-) -> Endpoint {
-    Endpoint {
-        route: Route {
-            path,
-            methods,
-            what,
-            role: Role::Read,
-            time: TimeLimit::Request,
-        },
-        handler,
-    }
-}
-
-/// A route for another role than reading.
-const fn only(role: Role, served: Endpoint) -> Endpoint {
-    Endpoint {
-        route: Route {
-            role,
-            ..served.route
-        },
-        ..served
-    }
-}
-
-/// A route that answers when it is done, or goes on for as long as its client does.
-const fn unlimited(role: Role, served: Endpoint) -> Endpoint {
-    let served = only(role, served);
-    Endpoint {
-        route: Route {
-            time: TimeLimit::None,
-            ..served.route
-        },
-        ..served
-    }
-}
-
-const fn query(
-    path: &'static str,
-    what: &'static str,
-    handler: fn() -> MethodRouter<Arc<App>>,
-) -> Endpoint {
-    let served = route(path, GET_POST, what, handler);
-    Endpoint {
-        route: Route {
-            time: TimeLimit::Query,
-            ..served.route
-        },
-        ..served
-    }
-}
-
-/// A question about events, which is a JSON document.
-const fn event_query(
-    path: &'static str,
-    what: &'static str,
-    handler: fn() -> MethodRouter<Arc<App>>,
-) -> Endpoint {
-    let served = route(path, &["POST"], what, handler);
-    Endpoint {
-        route: Route {
-            time: TimeLimit::Query,
-            ..served.route
-        },
-        ..served
-    }
-}
-
-/// What administrators of events ask for: it answers when it is done.
-const fn admin_of_events(
-    path: &'static str,
-    methods: &'static [&'static str],
-    what: &'static str,
-    handler: fn() -> MethodRouter<Arc<App>>,
-) -> Endpoint {
-    unlimited(Role::Admin, route(path, methods, what, handler))
-}
-
-/// Who may send a request of OpenTSDB depends on its path, which decides about methods, too.
-const fn opentsdb_route(path: &'static str, what: &'static str) -> Endpoint {
-    let served = route(path, ANY, what, || any(opentsdb::serve));
-    Endpoint {
-        route: Route {
-            time: TimeLimit::Query,
-            ..served.route
-        },
-        ..served
-    }
-}
-
-/// Stands for every method: the handler says which there are.
-const ANY: &[&str] = &["ANY"];
-const GET: &[&str] = &["GET"];
-const POST_PUT: &[&str] = &["POST", "PUT"];
-const GET_POST: &[&str] = &["GET", "POST"];
-
-/// Every path there is.
-pub static ROUTES: [Route; TABLE.len()] = {
-    let mut routes = [TABLE[0].route; TABLE.len()];
-    let mut at = 0;
-    while at < TABLE.len() {
-        routes[at] = TABLE[at].route;
-        at += 1;
-    }
-    routes
-};
-
-const TABLE: &[Endpoint] = &[
-    route("/", GET, "this page", || get(health::index)),
-    only(
-        Role::Open,
-        route("/ui", GET, "leads to the web interface", || {
-            get(ui::to_page)
-        }),
-    ),
-    only(
-        Role::Open,
-        route("/ui/", GET, "the web interface", || get(ui::page)),
-    ),
-    only(
-        Role::Open,
-        route("/ui/{*path}", GET, "its files", || get(ui::file)),
-    ),
-    only(
-        Role::Open,
-        route("/graph", GET, "Prometheus' links to a query", || {
-            get(ui::to_query)
-        }),
-    ),
-    only(
-        Role::Open,
-        route("/query", GET, "the same", || get(ui::to_query)),
-    ),
-    only(
-        Role::Open,
-        route("/-/healthy", GET, "whether the process runs", || {
-            get(health::healthy)
-        }),
-    ),
-    only(
-        Role::Open,
-        route("/-/ready", GET, "whether requests are answered", || {
-            get(health::ready)
-        }),
-    ),
-    unlimited(
-        Role::Admin,
-        route(
-            "/-/flush",
-            &["POST", "PUT"],
-            "moves everything into buckets",
-            || post(health::flush).put(health::flush),
-        ),
-    ),
-    route("/metrics", GET, "what this process counts", || {
-        get(health::metrics)
-    }),
-    only(
-        Role::Admin,
-        route(
-            "/-/reload",
-            &["POST", "PUT"],
-            "reads the configuration file anew",
-            || post(reload::reload).put(reload::reload),
-        ),
-    ),
-    route("/api/v1/targets", GET, "what is scraped", || {
-        get(targets::targets)
-    }),
-    route(
-        "/api/v1/targets/metadata",
-        GET,
-        "type, unit and help of metrics, by target",
-        || get(targets::metadata),
-    ),
-    route(
-        "/api/v1/scrape_pools",
-        GET,
-        "the names of jobs that are scraped",
-        || get(targets::scrape_pools),
-    ),
-    route(
-        "/api/v1/status/config",
-        GET,
-        "the configuration file in force",
-        || get(info::config),
-    ),
-    route(
-        "/api/v1/status/flags",
-        GET,
-        "every setting and its value",
-        || get(info::flags),
-    ),
-    route(
-        "/api/v1/status/runtimeinfo",
-        GET,
-        "the process: since when, how many threads",
-        || get(info::runtime_info),
-    ),
-    only(
-        Role::Write,
-        route(
-            remote_write::PATH,
-            &["POST"],
-            "Prometheus remote write 1.0 and 2.0",
-            || post(remote_write::write),
-        ),
-    ),
-    only(
-        Role::Write,
-        route(
-            otlp_http::METRICS,
-            &["POST"],
-            "OTLP metrics, protobuf or JSON",
-            || post(otlp_http::metrics),
-        ),
-    ),
-    only(
-        Role::Write,
-        route(
-            otlp_http::PROMETHEUS_METRICS,
-            &["POST"],
-            "the same, where Prometheus has it",
-            || post(otlp_http::metrics),
-        ),
-    ),
-    only(
-        Role::Write,
-        route(
-            otlp_http::LOGS,
-            &["POST"],
-            "OTLP logs: records with an event name are events",
-            || post(otlp_http::logs),
-        ),
-    ),
-    only(
-        Role::Write,
-        route(grpc::EXPORT_LOGS, &["POST"], "the same over gRPC", || {
-            post(grpc::export_logs)
-        }),
-    ),
-    only(
-        Role::Write,
-        route("/events/publish", &["POST"], "stores one event", || {
-            post(publish::one)
-        }),
-    ),
-    only(
-        Role::Write,
-        route(
-            "/events/publish/batch",
-            &["POST"],
-            "stores events, by default those that are right",
-            || post(publish::batch),
-        ),
-    ),
-    event_query("/api/search/events", "events that match", || {
-        post(search::events)
-    }),
-    event_query(
-        "/api/objql/query",
-        "events that match, asked for in text",
-        || post(search::objql),
-    ),
-    event_query("/events/sql", "SQL over events and their metrics", || {
-        post(search::sql)
-    }),
-    route("/api/events/{service}/{id}", GET, "one event", || {
-        get(search::event)
-    }),
-    route(
-        "/api/catalog/event-type",
-        GET,
-        "types of events, and what is known of them",
-        || get(catalog::event_types_of),
-    ),
-    route(
-        "/api/catalog/attributes/{service}/names",
-        GET,
-        "indexed attributes of a service",
-        || get(catalog::names),
-    ),
-    route(
-        "/api/catalog/attributes/{service}/{attribute}/values",
-        GET,
-        "values of an attribute, and when they were seen",
-        || get(catalog::values),
-    ),
-    event_query("/api/query/counters", "counters by intervals", || {
-        post(metric_query::counters)
-    }),
-    event_query(
-        "/api/query/histograms",
-        "histograms by intervals, with percentiles",
-        || post(metric_query::histograms),
-    ),
-    event_query("/api/histograms/query", "the same", || {
-        post(metric_query::histograms)
-    }),
-    event_query("/api/query/gauges", "gauges by intervals", || {
-        post(metric_query::gauges)
-    }),
-    event_query(
-        "/api/query/state-counts",
-        "how many objects are in which state",
-        || post(metric_query::state_counts),
-    ),
-    event_query(
-        "/api/query/state-transitions",
-        "transitions between states by intervals",
-        || post(metric_query::state_transitions),
-    ),
-    event_query(
-        "/api/query/state-count-timeseries",
-        "states of objects by intervals",
-        || post(metric_query::state_count_timeseries),
-    ),
-    admin_of_events(
-        "/api/admin/config/documents",
-        &["POST"],
-        "applies registry documents: a stream of YAML",
-        || post(event_admin::documents),
-    ),
-    admin_of_events(
-        "/api/admin/configs/import",
-        &["POST"],
-        "applies registry documents: a tar of files",
-        || post(event_admin::import),
-    ),
-    admin_of_events(
-        "/api/admin/config/service",
-        &["POST"],
-        "applies one service as a JSON document",
-        || post(event_admin::put_service),
-    ),
-    admin_of_events(
-        "/api/admin/config/service/{service}",
-        GET,
-        "what is registered of a service",
-        || get(event_admin::service),
-    ),
-    admin_of_events(
-        "/api/admin/config/ready",
-        GET,
-        "whether documents are taken",
-        || get(event_admin::ready),
-    ),
-    admin_of_events(
-        "/api/admin/flush",
-        &["POST"],
-        "writes the cells of all events so far",
-        || post(event_admin::flush),
-    ),
-    admin_of_events(
-        "/api/admin/partitions",
-        GET,
-        "services and weeks of stored events",
-        || get(event_admin::partitions),
-    ),
-    admin_of_events(
-        "/api/admin/retention/run",
-        &["POST"],
-        "drops events that are too old",
-        || post(event_admin::run_retention),
-    ),
-    admin_of_events(
-        "/api/admin/quarantine",
-        GET,
-        "events of types that are not registered",
-        || get(event_admin::quarantine),
-    ),
-    admin_of_events(
-        "/api/admin/quarantine/replay",
-        &["POST"],
-        "publishes them again",
-        || post(event_admin::replay),
-    ),
-    admin_of_events(
-        "/api/admin/dead-letters",
-        GET,
-        "bodies that could not be read",
-        || get(event_admin::dead_letters),
-    ),
-    only(
-        Role::Write,
-        route(
-            grpc::EXPORT,
-            &["POST"],
-            "OpenTelemetry metrics (OTLP) over gRPC",
-            || post(grpc::export),
-        ),
-    ),
-    unlimited(
-        Role::Read,
-        route(
-            "/api/v1/read",
-            &["POST"],
-            "Prometheus remote read, samples or chunks",
-            || post(remote_read::read),
-        ),
-    ),
-    route(
-        "/federate",
-        GET,
-        "latest samples in a text or protobuf format",
-        || get(federate::federate),
-    ),
-    route(
-        "/api/v1/export",
-        GET_POST,
-        "samples as lines of JSON, or in the native form",
-        || get(export::export).post(export::export),
-    ),
-    unlimited(
-        Role::Write,
-        route(
-            "/api/v1/import",
-            &["POST"],
-            "stores what an export wrote",
-            || post(import::import),
-        ),
-    ),
-    unlimited(
-        Role::Write,
-        route(
-            "/api/v1/import/prometheus",
-            &["POST"],
-            "stores text expositions with timestamps",
-            || post(import::import_exposition),
-        ),
-    ),
-    unlimited(
-        Role::Write,
-        route(
-            "/api/v1/import/opentsdb",
-            &["POST"],
-            "stores lines of OpenTSDB's text format",
-            || post(opentsdb_import::import_lines),
-        ),
-    ),
-    unlimited(
-        Role::Admin,
-        route(
-            "/api/v1/import/opentsdb/cells",
-            &["POST"],
-            "stores cells of OpenTSDB's tables",
-            || post(opentsdb_import::import_cells),
-        ),
-    ),
-    route(
-        opentsdb_export::PATH,
-        GET_POST,
-        "samples as OpenTSDB's text format or cells",
-        || get(opentsdb_export::export).post(opentsdb_export::export),
-    ),
-    route(
-        "/api/v1/opentsdb/translate",
-        GET_POST,
-        "queries of OpenTSDB as PromQL",
-        || get(translate::translate).post(translate::translate),
-    ),
-    query("/api/v1/query", "a PromQL query at one time", || {
-        get(evaluate::instant).post(evaluate::instant)
-    }),
-    query(
-        "/api/v1/query_range",
-        "a PromQL query at the steps of a range",
-        || get(evaluate::range).post(evaluate::range),
-    ),
-    route(
-        "/api/v1/query_exemplars",
-        GET_POST,
-        "exemplars of the series that a query selects",
-        || get(exemplars::exemplars).post(exemplars::exemplars),
-    ),
-    route(
-        "/api/v1/format_query",
-        GET_POST,
-        "a query, well laid out",
-        || get(expression::format).post(expression::format),
-    ),
-    route(
-        "/api/v1/parse_query",
-        GET_POST,
-        "a query as a syntax tree",
-        || get(expression::parse).post(expression::parse),
-    ),
-    route("/api/v1/series", GET_POST, "series that match", || {
-        get(labels::series).post(labels::series)
-    }),
-    route("/api/v1/labels", GET_POST, "label names", || {
-        get(labels::label_names).post(labels::label_names)
-    }),
-    route(
-        "/api/v1/label/{name}/values",
-        GET_POST,
-        "values of a label",
-        || get(labels::label_values).post(labels::label_values),
-    ),
-    route(
-        "/api/v1/metadata",
-        GET,
-        "type, unit and help of metrics",
-        || get(info::metadata),
-    ),
-    route(
-        "/api/v1/status/tsdb",
-        GET_POST,
-        "where the series come from",
-        || get(info::tsdb).post(info::tsdb),
-    ),
-    route(
-        "/api/v1/status/buildinfo",
-        GET,
-        "which program this is",
-        || get(info::build_info),
-    ),
-    route(
-        "/api/v1/status/metric_names",
-        GET,
-        "metrics by name, page by page",
-        || get(metric_names::metric_names),
-    ),
-    route(
-        "/api/v1/status/query_usage",
-        GET,
-        "which metrics queries ask for",
-        || get(metric_names::query_usage),
-    ),
-    route(
-        "/api/v1/status/maintenance",
-        GET,
-        "what coarsening is doing",
-        || get(maintenance::status),
-    ),
-    only(
-        Role::Open,
-        route(
-            "/api/v1/status/access",
-            GET,
-            "whether a credential is needed, and what this one allows",
-            || get(access::status),
-        ),
-    ),
-    route(
-        "/api/v1/status/buckets",
-        GET,
-        "what is stored where",
-        || get(buckets::status),
-    ),
-    route("/api/v1/status/features", GET, "what is in use", || {
-        get(features::status)
-    }),
-    route(
-        "/api/v1/status/retention",
-        GET,
-        "what is kept how long",
-        || get(retention::status),
-    ),
-    opentsdb_route(opentsdb::PREFIX, "the same: what it serves"),
-    opentsdb_route(opentsdb::PATHS, "OpenTSDB's HTTP API"),
-    unlimited(
-        Role::Admin,
-        route(
-            "/api/v1/admin/maintenance/run",
-            &["POST", "PUT"],
-            "coarsens everything that is closed",
-            || post(maintenance::run).put(maintenance::run),
-        ),
-    ),
-    unlimited(
-        Role::Admin,
-        route(
-            "/api/v1/admin/tsdb/delete_series",
-            POST_PUT,
-            "deletes samples of series that match",
-            || post(tsdb::delete_series).put(tsdb::delete_series),
-        ),
-    ),
-    unlimited(
-        Role::Admin,
-        route(
-            "/api/v1/admin/tsdb/clean_tombstones",
-            POST_PUT,
-            "removes what was deleted from the store",
-            || post(tsdb::clean_tombstones).put(tsdb::clean_tombstones),
-        ),
-    ),
-    unlimited(
-        Role::Admin,
-        route(
-            "/api/v1/admin/tsdb/snapshot",
-            POST_PUT,
-            "keeps the state of now under a name",
-            || post(tsdb::create_snapshot).put(tsdb::create_snapshot),
-        ),
-    ),
-    only(
-        Role::Admin,
-        route(
-            "/api/v1/admin/tsdb/snapshots",
-            GET,
-            "snapshots that there are",
-            || get(tsdb::snapshots),
-        ),
-    ),
-    only(
-        Role::Admin,
-        route(
-            "/api/v1/admin/tsdb/snapshot/{name}",
-            &["DELETE"],
-            "lets a snapshot go",
-            || delete(tsdb::delete_snapshot),
-        ),
-    ),
-];
+use crate::write::grpc;
 
 /// The router of the HTTP port: every path.
 pub(crate) fn router(app: Arc<App>) -> Router {
@@ -782,7 +153,8 @@ fn role_of(route: &Route, request: &Request) -> Role {
 fn effect_of(route: Option<&Route>, request: &Request) -> Effect {
     let (method, uri) = (request.method(), request.uri());
     match route {
-        None => Effect::Read,
+        // An error, or a redirect.
+        None => Effect::Probe,
         Some(route) if route.path.starts_with(opentsdb::PREFIX) => opentsdb::effect_of(method, uri),
         Some(route) if route.path == opentsdb_export::PATH => {
             if opentsdb_export::assigns_uids(method, uri) {
@@ -797,7 +169,12 @@ fn effect_of(route: Option<&Route>, request: &Request) -> Effect {
 
 /// Refuses what the page of another site makes a browser send. Marks what may be from one and is
 /// not refused.
-fn check_site(app: &App, route: Option<&Route>, request: &mut Request) -> Result<(), ApiError> {
+fn check_site(
+    app: &App,
+    route: Option<&Route>,
+    effect: Effect,
+    request: &mut Request,
+) -> Result<(), ApiError> {
     let config = app.config();
     let is_opentsdb = route.is_some_and(|route| route.path.starts_with(opentsdb::PREFIX));
     let tsd = app.opentsdb().ok().filter(|_| is_opentsdb);
@@ -811,7 +188,6 @@ fn check_site(app: &App, route: Option<&Route>, request: &mut Request) -> Result
         domains: tsd.map(|tsd| tsd.cors_domains()).unwrap_or_default(),
     };
     let is_https = app.access.with_tls(|_| ()).is_some();
-    let effect = effect_of(route, request);
     let (method, uri) = (request.method(), request.uri());
     let site = Site::of(method, uri, request.headers(), is_https);
     let is_foreign = site.is_foreign(&trust);
@@ -829,7 +205,13 @@ async fn check_access(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let admitted = match check_site(app, route, &mut request) {
+    let to_clean_path = redirect::to_clean_path(request.uri());
+    let effect = match to_clean_path {
+        // A redirect tells nothing, and its target is judged when it is asked for.
+        Some(_) => Effect::Probe,
+        None => effect_of(route, &request),
+    };
+    let admitted = match check_site(app, route, effect, &mut request) {
         Ok(()) => {
             let extensions = request.extensions();
             let certificate = extensions.get::<Arc<PeerCertificate>>();
@@ -842,12 +224,17 @@ async fn check_access(
         Err(error) => Err(error),
     };
     let refused = match admitted {
-        Ok(()) => match elsewhere(app, route, &request) {
+        Ok(()) => match to_clean_path.or_else(|| other_method(app, route?, &request)) {
             Some(answer) => answer,
-            None => match admit(app, route, &request) {
-                Ok(slot) => return until_done(next.run(request).await, slot),
-                Err(error) => refusal::refused(app, route, request.uri(), request.headers(), error),
-            },
+            None => {
+                let admitting = admit(app, route, &request);
+                match admitting.await {
+                    Ok(slot) => return until_done(next.run(request).await, slot),
+                    Err(error) => {
+                        refusal::refused(app, route, request.uri(), request.headers(), error)
+                    }
+                }
+            }
         },
         Err(error) => refusal::refused(app, route, request.uri(), request.headers(), error),
     };
@@ -861,22 +248,21 @@ fn admit(
     app: &App,
     route: Option<&Route>,
     request: &Request,
-) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
-    if let Some(route) = route
-        && route.is_of_events()
-        && route.role == Role::Admin
-        && !app.access.is_restricted()
-    {
-        local::check(request).map_err(ApiError::forbidden)?;
+) -> impl Future<Output = Result<Option<OwnedSemaphorePermit>, ApiError>> + use<> {
+    let is_restricted = app.access.is_restricted();
+    let is_for_local_user =
+        |route: &&Route| route.is_of_events() && route.role == Role::Admin && !is_restricted;
+    let place = app.limits.admit(route, request.body());
+    let checking = route
+        .filter(is_for_local_user)
+        .map(|_| local::check(request));
+    async move {
+        let place = place?;
+        if let Some(checking) = checking {
+            checking.await.map_err(ApiError::forbidden)?;
+        }
+        Ok(place)
     }
-    app.limits.admit(route, request.body())
-}
-
-/// The answer to a request that no handler is needed for: its path is not clean, or the route has
-/// no such method.
-fn elsewhere(app: &App, route: Option<&Route>, request: &Request) -> Option<Response> {
-    let cleaned = redirect::to_clean_path(request.uri());
-    cleaned.or_else(|| other_method(app, route?, request))
 }
 
 /// The answer to a method that the route does not have. As in Prometheus, only health checks, and

@@ -13,7 +13,8 @@ pub enum Purpose {
     Query,
     /// Stores points.
     Put,
-    /// Changes names, meta data, annotations or trees, or forgets what is cached.
+    /// Changes names, meta data, annotations or trees, or forgets what is cached; and whatever is
+    /// not known to change nothing.
     Edit,
     /// Deletes points.
     Delete,
@@ -40,9 +41,16 @@ pub fn purpose(method: &Method, target: &str) -> Purpose {
         // These read points, or series by the million, whatever their verb is.
         ["search", ..] | ["tree", "test", ..] | ["", "q", ..] => Purpose::Query,
         ["tree", "branch" | "collisions" | "notmatched", ..] | ["annotations", ..] => Purpose::Read,
-        ["uid" | "annotation" | "tree", ..] if changes(&verb) => Purpose::Edit,
         ["query", ..] if verb == Method::DELETE || *method == Method::DELETE => Purpose::Delete,
-        ["query", ..] | ["uid", "tsmeta", ..] => Purpose::Query,
+        ["query", ..] => Purpose::Query,
+        [
+            "aggregators" | "config" | "stats" | "suggest" | "version",
+            ..,
+        ] => Purpose::Read,
+        ["", "aggregators" | "stats" | "suggest" | "version", ..] => Purpose::Read,
+        // An endpoint that only reads by such a verb stands above.
+        _ if changes(&verb) => Purpose::Edit,
+        ["uid", "tsmeta", ..] => Purpose::Query,
         _ => Purpose::Read,
     }
 }
@@ -90,10 +98,14 @@ mod tests {
             (Method::POST, "/api/v+1/put", Purpose::Put),
             (Method::POST, "/api/v01/put", Purpose::Put),
             (Method::POST, "/api/v2/put", Purpose::Read),
-            // These have no endpoint.
-            (Method::POST, "//api/put", Purpose::Read),
-            (Method::POST, "/put", Purpose::Read),
-            (Method::POST, "/api/%70ut", Purpose::Read),
+            // These have no endpoint: one that is added is closed until it is listed.
+            (Method::POST, "//api/put", Purpose::Edit),
+            (Method::POST, "/put", Purpose::Edit),
+            (Method::POST, "/api/%70ut", Purpose::Edit),
+            (Method::DELETE, "/api/new", Purpose::Edit),
+            (Method::GET, "/api/new?method_override=put", Purpose::Edit),
+            (Method::GET, "/api/new", Purpose::Read),
+            (Method::GET, "/put", Purpose::Read),
             (Method::GET, "/api/uid/assign?metric=x", Purpose::Edit),
             (Method::POST, "/api/uid/rename", Purpose::Edit),
             (Method::GET, "/api/uid/uidmeta?uid=1", Purpose::Read),
@@ -110,6 +122,12 @@ mod tests {
             (Method::POST, "/api/tree/sync?treeid=1", Purpose::Edit),
             (Method::GET, "/api/tree/branch?treeid=1", Purpose::Read),
             (Method::GET, "/api/suggest?type=metrics", Purpose::Read),
+            (Method::POST, "/api/suggest", Purpose::Read),
+            (Method::POST, "/suggest?type=metrics", Purpose::Read),
+            (Method::POST, "/api/aggregators", Purpose::Read),
+            (Method::POST, "/api/config/filters", Purpose::Read),
+            (Method::POST, "/api/stats/jvm", Purpose::Read),
+            (Method::POST, "/api/version", Purpose::Read),
             (Method::POST, "/api/search/lookup", Purpose::Query),
             (Method::GET, "/api/uid/tsmeta?m=a", Purpose::Query),
             (Method::GET, "/api/tree/test?treeid=1", Purpose::Query),

@@ -80,6 +80,9 @@ impl Config {
         config.sources = loader.sources;
         config.warnings = loader.warnings;
         config.inputs = inputs.clone();
+        if config.explicit_cors_origin().is_some_and(allows_any_page) {
+            config.warnings.push(ANY_PAGE.into());
+        }
         if config.scraping.start_timestamps {
             config.scrape.take_start_timestamps();
         }
@@ -177,6 +180,17 @@ impl fmt::Debug for Config {
         // Not derived: the storage options hold a secret in the clear.
         f.write_str(&self.render())
     }
+}
+
+/// A warning where the default of `server.cors_origin`, which lets pages read, was set.
+const ANY_PAGE: &str = "server.cors_origin is set and allows every origin: any web page may store, \
+                        change and delete through the browsers that show it. Name the origins \
+                        that may, or leave the setting out, so that pages only read";
+
+/// Returns `true` for patterns that allow pages without an origin of their own: those that name one
+/// do not.
+fn allows_any_page(origins: &OriginPattern) -> bool {
+    origins.allows("null")
 }
 
 /// Values that are right by themselves and wrong together.

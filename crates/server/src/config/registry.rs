@@ -68,15 +68,15 @@ pub static SETTINGS: &[Setting] = &[
         "Time for running requests to finish after the signal to stop. Orchestrators commonly kill after 30 s; this leaves the rest for the last flush."
     ),
     setting!("server.cors_origin", Origins, server.cors_origin, short "web.cors.origin",
-        "Allowed CORS origins for /api/ and /v1/: a regular expression for the whole origin. Every origin by default, as in Prometheus, because dashboards on other hosts read from the browser. Pages of other origins may store or change something only if this is set and allows them."),
+        "Allowed CORS origins for /api/ and /v1/: a regular expression for the whole origin. Every origin by default, as in Prometheus, because dashboards on other hosts read from the browser. Pages of other origins may store or change something only if this is set and allows them: do not set it to .*, because any page could delete everything then."),
     setting!(
         "server.hosts",
         Names,
         server.hosts,
-        "Further names under which clients reach this server. Without access control, requests for names that a page on the internet may have are refused, because such a name can be made to lead here: right are IP addresses, localhost, the name of the machine, names without a dot, *.local, *.svc, *.svc.cluster.local and these. Pages under these names may change something, also where a proxy names this server by another host."
+        "Further names under which clients reach this server. Without access control, requests for names that a page on the internet may have are refused, because such a name can be made to lead here: right are IP addresses, localhost, the name of the machine, names without a dot, *.local, *.internal, *.svc, *.svc.cluster.local and these. Pages under these names may change something, also where a proxy names this server by another host."
     ),
     setting!("server.client_share", Integer, server.client_share, "1" to "100",
-        "Percent of the connections of a port that one client address (of IPv6, a network of 64 bits) may have; further ones are closed at once. A port has 4096 connections, or half of the open files that the system allows. A proxy or a router is one address: 100 lets it have all."),
+        "Percent of the connections of a port that one client address (of IPv6, a network of 64 bits) may have; further ones are closed at once. A port has 4096 connections, or fewer where the system allows few open files: all ports together have half of those. A proxy or a router is one address: 100 lets it have all."),
     setting!("server.remote_read_bytes_max", Size, server.remote_read_bytes_max, "1KiB" to "4GiB",
         "Bytes of a remote read response of type SAMPLES, before compression, because it is held in memory. More is an error; streamed responses have no such limit."),
     setting!("server.remote_read_frame_bytes", Size, server.remote_read_frame_bytes, "1KiB" to "",

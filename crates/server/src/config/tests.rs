@@ -497,6 +497,20 @@ icecore:
 }
 
 #[test]
+fn an_explicit_origin_that_is_any_is_warned_about() {
+    for (pattern, is_warned) in [
+        (".*", true),
+        (".+", true),
+        ("https?://(one|two)\\.example", false),
+    ] {
+        let config = Config::load(&flags(&[("server.cors_origin", pattern)])).unwrap();
+        let warnings = config.warnings().join("\n");
+        let found = warnings.contains("server.cors_origin is set and allows every origin");
+        assert_eq!(found, is_warned, "{pattern}: {warnings}");
+    }
+}
+
+#[test]
 fn an_empty_file_is_a_configuration() {
     for text in ["", "# nothing\n", "icecore:\n", "icecore:\n  storage:\n"] {
         let config = load_file(text).unwrap();

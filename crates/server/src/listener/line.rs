@@ -124,7 +124,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::super::{
-        ConnectionHandler, FIRST_BYTE_WAIT_MAX, HEAD_WAIT_MAX, Listener, Protocols,
+        ConnectionHandler, Ends, FIRST_BYTE_WAIT_MAX, HEAD_WAIT_MAX, Listener, Places, Protocols,
     };
     use super::*;
 
@@ -160,7 +160,8 @@ mod tests {
         let router = Router::new().route("/", axum::routing::get(|| async { "http" }));
         let access = Access::open(None).unwrap();
         let handler = ConnectionHandler::new(router, Protocols::Http1And2, access);
-        Listener::open(socket, handler.with_line_protocol(Arc::new(ECHO)), 100).unwrap()
+        let handler = handler.with_line_protocol(Arc::new(ECHO));
+        Listener::open(socket, handler, Places::new(1, 100)).unwrap()
     }
 
     /// Everything that is answered to what is sent at once, until the server closes.
@@ -216,8 +217,11 @@ mod tests {
         let (_stop, stopped) = tokio::sync::watch::channel(());
         far.write_all(sent).await.unwrap();
         let began = tokio::time::Instant::now();
-        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        let served = handler.serve(near, peer, stopped);
+        let ends = Ends {
+            client: SocketAddr::from(([127, 0, 0, 1], 1)),
+            server: SocketAddr::from(([127, 0, 0, 1], 2)),
+        };
+        let served = handler.serve(near, ends, stopped);
         // A request of HTTP that is not finished ends with an error.
         let _ = tokio::time::timeout(WEEK, served).await;
         began.elapsed()

@@ -11,9 +11,9 @@
 //!   before its first byte, between requests, in the middle of one, and with HTTP/2 also when it
 //!   only leaves one answer lying. A line protocol says how long its clients may be silent, once it
 //!   is clear that they speak it.
-//! - There are at most [`CONNECTIONS_MAX`] connections, fewer where file descriptors are scarce;
-//!   further ones wait in the kernel. Each has one request under way, with HTTP/2 at most
-//!   [`STREAMS_MAX`](super::http2::STREAMS_MAX).
+//! - A port has at most [`CONNECTIONS_MAX`] connections, fewer where file descriptors are scarce,
+//!   which all ports share; further ones wait in the kernel. Each has one request under way, with
+//!   HTTP/2 at most [`STREAMS_MAX`](super::http2::STREAMS_MAX).
 //! - One client address has at most its share of them ([`Shares`]); further ones are closed.
 //! - Every connection's task is owned by its [`Listener`] and ended when that shuts down, with all
 //!   requests.
@@ -56,8 +56,8 @@ use icecore_access::{Access, PeerCertificate};
 /// Connections at once. Many more than writes and reads at once, because most are idle.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// The part of the file descriptors that connections may take. A store in a directory needs some
-/// for its files, and a store that has none left fails.
+/// The part of the file descriptors that the connections of all ports may take. A store in a
+/// directory needs some for its files, and a store that has none left fails.
 const DESCRIPTORS_SHARE: usize = 2;
 
 /// How long a client may take for the head of its next request. It is also how long an idle
@@ -97,19 +97,13 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// `client_share`: percent of the connections that one client address may have.
     pub(crate) fn open(
         socket: TcpListener,
         handler: ConnectionHandler,
-        client_share: usize,
+        places: Places,
     ) -> io::Result<Self> {
         let address = socket.local_addr()?;
         let (stop, stopped) = watch::channel(());
-        let connections_max = connections_max(crate::metrics::open_files_max());
-        let places = Places {
-            connections_max,
-            shares: Shares::new(connections_max, client_share),
-        };
         let accepting = tokio::spawn(accept(socket, Arc::new(handler), places, stopped));
         Ok(Self {
             address,
@@ -147,9 +141,28 @@ pub struct ConnectionHandler {
 }
 
 /// Connections that a port may have, and that one client may have of them.
-struct Places {
+pub(crate) struct Places {
     connections_max: usize,
     shares: Shares,
+}
+
+impl Places {
+    /// The places of one of so many ports. `client_share`: percent of them that one client address
+    /// may have.
+    pub(crate) fn new(ports: usize, client_share: usize) -> Self {
+        let connections_max = connections_max(crate::metrics::open_files_max(), ports);
+        Self {
+            connections_max,
+            shares: Shares::new(connections_max, client_share),
+        }
+    }
+}
+
+/// Both ends of a connection, as this server sees them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) client: SocketAddr,
+    pub(crate) server: SocketAddr,
 }
 
 async fn accept(
@@ -182,9 +195,10 @@ async fn accept(
     }
 }
 
-/// Connections that fit into what the operating system allows.
-fn connections_max(open_files_max: Option<usize>) -> usize {
-    let share = open_files_max.map_or(CONNECTIONS_MAX, |files| files / DESCRIPTORS_SHARE);
+/// Connections of one of so many ports that fit into what the operating system allows.
+fn connections_max(open_files_max: Option<usize>, ports: usize) -> usize {
+    let share = |files: usize| files / DESCRIPTORS_SHARE / ports.max(1);
+    let share = open_files_max.map_or(CONNECTIONS_MAX, share);
     share.clamp(1, CONNECTIONS_MAX)
 }
 
@@ -197,8 +211,14 @@ async fn serve(
 ) {
     // Small answers must not wait for more to send. Failing to ask for it is no reason to stop.
     let _ = stream.set_nodelay(true);
-    let served = handler.serve(StallGuard::new(stream), peer, stop).await;
-    if let Err(error) = served {
+    let served = async {
+        let ends = Ends {
+            client: peer,
+            server: stream.local_addr()?,
+        };
+        handler.serve(StallGuard::new(stream), ends, stop).await
+    };
+    if let Err(error) = served.await {
         // Clients go away all the time; what matters was logged where it was noticed.
         tracing::debug!(error, "connection failed");
     }
@@ -224,7 +244,8 @@ impl CloseSignal {
 
 impl ConnectionHandler {
     /// Answers with `router`, over TLS whenever `access` has some. Requests carry the `SocketAddr`
-    /// of the client among their extensions, and an `Arc<PeerCertificate>` where it showed one.
+    /// of the client and the [`Ends`] of the connection among their extensions, and an
+    /// `Arc<PeerCertificate>` where the client showed one.
     /// The router checks access.
     pub(crate) fn new(router: Router, protocols: Protocols, access: Arc<Access>) -> Self {
         Self {
@@ -255,7 +276,7 @@ impl ConnectionHandler {
     async fn serve<S>(
         &self,
         stream: S,
-        peer: SocketAddr,
+        ends: Ends,
         mut stop: watch::Receiver<()>,
     ) -> Result<(), ConnectionError>
     where
@@ -273,7 +294,7 @@ impl ConnectionHandler {
             (Arc::clone(config), tls.verifies_clients())
         });
         let Some((config, verified)) = tls else {
-            return self.serve_stream(stream, peer, None, close).await;
+            return self.serve_stream(stream, ends, None, close).await;
         };
         let handshake = TlsAcceptor::from(config).accept(stream);
         let shaken = tokio::select! {
@@ -288,13 +309,13 @@ impl ConnectionHandler {
             }
         };
         let certificate = Access::certificate_of(stream.get_ref().1, verified);
-        self.serve_stream(stream, peer, certificate, close).await
+        self.serve_stream(stream, ends, certificate, close).await
     }
 
     async fn serve_stream<S>(
         &self,
         mut stream: S,
-        peer: SocketAddr,
+        ends: Ends,
         certificate: Option<Arc<PeerCertificate>>,
         mut close: CloseSignal,
     ) -> Result<(), ConnectionError>
@@ -303,7 +324,7 @@ impl ConnectionHandler {
     {
         let service = RequestService {
             certificate: certificate.clone(),
-            peer: Some(peer),
+            ends: Some(ends),
             path_prefix: self.path_prefix,
             ..RequestService::new(self.router.clone())
         };
@@ -345,7 +366,8 @@ impl ConnectionHandler {
         match (protocol, &self.line_protocol) {
             (Protocol::Line, Some(line_protocol)) => {
                 let stream = Box::new(stream);
-                let connection = LineConnection::new(stream, peer, certificate, close, idle_max);
+                let connection =
+                    LineConnection::new(stream, ends.client, certificate, close, idle_max);
                 Ok(line_protocol.serve(connection).await?)
             }
             (Protocol::Http2, _) if !is_http1_only => http2::serve(stream, service, close).await,
@@ -359,7 +381,7 @@ impl ConnectionHandler {
 pub(super) struct RequestService {
     router: TowerToHyperService<Router>,
     certificate: Option<Arc<PeerCertificate>>,
-    peer: Option<SocketAddr>,
+    ends: Option<Ends>,
     path_prefix: &'static str,
 }
 
@@ -368,7 +390,7 @@ impl RequestService {
         Self {
             router: TowerToHyperService::new(router),
             certificate: None,
-            peer: None,
+            ends: None,
             path_prefix: "",
         }
     }
@@ -380,8 +402,9 @@ impl RequestService {
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(Arc::clone(certificate));
         }
-        if let Some(peer) = self.peer {
-            request.extensions_mut().insert(peer);
+        if let Some(ends) = self.ends {
+            request.extensions_mut().insert(ends.client);
+            request.extensions_mut().insert(ends);
         }
         if !self.path_prefix.is_empty() {
             *request.uri_mut() = prefixed(request.uri(), self.path_prefix);
@@ -446,10 +469,11 @@ mod tests {
 
     #[test]
     fn connections_leave_descriptors_to_the_store() {
-        assert_eq!(connections_max(None), CONNECTIONS_MAX);
-        assert_eq!(connections_max(Some(1024)), 512);
-        assert_eq!(connections_max(Some(1 << 20)), CONNECTIONS_MAX);
-        assert_eq!(connections_max(Some(0)), 1);
+        assert_eq!(connections_max(None, 3), CONNECTIONS_MAX);
+        assert_eq!(connections_max(Some(1024), 1), 512);
+        assert_eq!(connections_max(Some(1024), 2), 256, "ports share them");
+        assert_eq!(connections_max(Some(1 << 20), 3), CONNECTIONS_MAX);
+        assert_eq!(connections_max(Some(0), 1), 1);
     }
 
     #[test]
@@ -467,7 +491,10 @@ mod tests {
         }
     }
 
-    const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+    const ENDS: Ends = Ends {
+        client: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1),
+        server: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 2),
+    };
 
     fn handler() -> ConnectionHandler {
         let router = Router::new().route("/", axum::routing::get(|| async { "here" }));
@@ -478,7 +505,7 @@ mod tests {
     async fn exchange(sent: &[u8], wait: Duration) -> (String, Duration) {
         let (near, far) = tokio::io::duplex(1 << 20);
         let (_stop, stopped) = watch::channel(());
-        let serving = tokio::spawn(async move { handler().serve(near, PEER, stopped).await });
+        let serving = tokio::spawn(async move { handler().serve(near, ENDS, stopped).await });
         let began = tokio::time::Instant::now();
         let (mut answers, mut requests) = tokio::io::split(far);
         requests.write_all(sent).await.unwrap();
@@ -543,7 +570,7 @@ mod tests {
             let handler = tls_handler();
             let began = tokio::time::Instant::now();
             far.write_all(sent).await.unwrap();
-            handler.serve(near, PEER, stopped).await.unwrap_err();
+            handler.serve(near, ENDS, stopped).await.unwrap_err();
             assert_eq!(began.elapsed().as_secs(), HANDSHAKE_WAIT_MAX.as_secs());
         }
     }
@@ -554,7 +581,7 @@ mod tests {
             let (near, _far) = tokio::io::duplex(1 << 10);
             let (stop, stopped) = watch::channel(());
             let began = tokio::time::Instant::now();
-            let (served, ()) = tokio::join!(handler.serve(near, PEER, stopped), async {
+            let (served, ()) = tokio::join!(handler.serve(near, ENDS, stopped), async {
                 stop.send(()).unwrap();
             });
             served.unwrap();

@@ -3,14 +3,15 @@
 //! Any page can make a browser send a request to any address that the browser reaches, with the
 //! credentials that it adds by itself. The page of another site is told by `Origin` and
 //! `Sec-Fetch-Site`. A page whose own name is made to lead here (DNS rebinding) is told by `Host`.
-//! Browsers send neither of the first two with a GET over plain HTTP to another machine: then
-//! `User-Agent` tells that it is a browser, which is too little to let a GET change something.
+//! Browsers send neither of the first two with the GET of an image or a link over plain HTTP to
+//! another machine: then `User-Agent` tells that it is a browser, which is too little to let a GET
+//! change something.
 //!
 //! | a request that | `Origin`, `Sec-Fetch-Site` | `Host`, without access control |
 //! | --- | --- | --- |
-//! | asks if the process lives, or for its own metrics | – | – |
+//! | asks if the process lives or for its own metrics, or has no route | – | – |
 //! | reads | – | checked |
-//! | stores samples or events | checked | checked where a browser sends it |
+//! | stores what clients send | checked | checked where a browser sends it |
 //! | changes something else | checked | checked |
 //!
 //! Holds always:
@@ -31,11 +32,11 @@ use crate::config::OriginPattern;
 /// The effect of a request on what is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Reads what any load balancer and any other Prometheus may know.
+    /// Reads what any load balancer and any other Prometheus may know, or has no route.
     Probe,
     Read,
-    /// Stores samples or events. Senders drop data that is refused, and none of them is a browser
-    /// unless `server.cors_origin` says so.
+    /// Stores what clients send: samples, events, OpenTSDB's annotations and names. Senders drop
+    /// data that is refused, and none of them is a browser unless `server.cors_origin` says so.
     Ingest,
     Change,
 }
@@ -120,8 +121,9 @@ impl fmt::Display for CrossSite {
                  those that send an Origin",
             ),
             Self::Unnamed => f.write_str(
-                "this browser does not say which page wants a GET to change something here, so that \
-                 it is refused; server.cors_origin and server.hosts allow pages that send a POST",
+                "a GET that changes something is refused where User-Agent is that of a browser and \
+                 nothing says which page it is from; POST and DELETE are answered: \
+                 server.cors_origin and server.hosts allow pages to send them",
             ),
         }
     }
@@ -141,7 +143,8 @@ impl<'a> Site<'a> {
         };
         let origin = text(header::ORIGIN.as_str());
         let fetch_site = text("sec-fetch-site");
-        // Pages cannot change it, and no program that is not a browser begins so and sends GETs.
+        // A page cannot change it unless the browser sends an Origin as well, or the page is of the
+        // host that it asks, which `Host` tells. Programs that begin so can use POST.
         let agent = text(header::USER_AGENT.as_str());
         let is_browser = agent.is_some_and(|agent| agent.starts_with("Mozilla/"));
         let is_safe = [Method::GET, Method::HEAD].contains(method);
@@ -214,9 +217,7 @@ impl<'a> Host<'a> {
             return None;
         };
         let host = host.parse::<Authority>().ok()?;
-        let name = host.host();
-        // The dot at the end of a full name means nothing to those who compare names.
-        Some(name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase())
+        Some(without_dot(host.host()).to_ascii_lowercase())
     }
 
     /// Returns `true` if the name is one that no page on the internet can have.
@@ -247,9 +248,9 @@ impl<'a> Host<'a> {
 
 const HTTPS: &str = "https";
 
-/// Endings of names in local networks and in clusters: no registry sells one. `.svc` is short for
-/// the last of them.
-const LOCAL_SUFFIXES: [&str; 3] = [".local", ".svc", ".svc.cluster.local"];
+/// Endings of names in local networks and in clusters: no registry sells one. `.internal` is
+/// reserved for private use, `.svc` is short for the last of them.
+const LOCAL_SUFFIXES: [&str; 4] = [".local", ".internal", ".svc", ".svc.cluster.local"];
 
 /// Scheme and authority of an origin; `None` for `null` and for pages that are on no server.
 fn parse_origin(origin: &str) -> Option<(&str, Authority)> {
@@ -261,7 +262,15 @@ fn parse_origin(origin: &str) -> Option<(&str, Authority)> {
 }
 
 fn is_listed(name: &str, hosts: &[String]) -> bool {
-    hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
+    let name = without_dot(name);
+    let is_same = |host: &String| without_dot(host).eq_ignore_ascii_case(name);
+    hosts.iter().any(is_same)
+}
+
+/// Returns a name without the dot at the end of a full one, which means nothing where names are
+/// compared.
+fn without_dot(name: &str) -> &str {
+    name.strip_suffix('.').unwrap_or(name)
 }
 
 /// Returns the reason to refuse a request, if there is one.

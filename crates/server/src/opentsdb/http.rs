@@ -50,8 +50,10 @@ pub(crate) fn role_of(method: &Method, uri: &Uri) -> Role {
 pub(crate) fn effect_of(method: &Method, uri: &Uri) -> Effect {
     match api::purpose(method, target_of(uri)) {
         Purpose::Read | Purpose::Query => Effect::Read,
-        Purpose::Put => Effect::Ingest,
-        Purpose::Edit | Purpose::Delete => Effect::Change,
+        // Browsers say which page a POST is from, and not always with a GET.
+        Purpose::Edit if [Method::GET, Method::HEAD].contains(method) => Effect::Change,
+        Purpose::Put | Purpose::Edit => Effect::Ingest,
+        Purpose::Delete => Effect::Change,
     }
 }
 

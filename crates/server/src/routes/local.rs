@@ -9,33 +9,43 @@
 //!                  ─► the process at the other end belongs to this user, or to root
 //! ```
 
+use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::Request;
 use axum::http::header;
 use axum::http::uri::Authority;
 
+use crate::listener::Ends;
+
 /// Tables of the kernel with the sockets of this machine, and the users that they belong to.
 const SOCKET_TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 
-/// Bytes of a table that are read: a hundred thousand sockets.
-const TABLE_BYTES_MAX: u64 = 16 << 20;
+/// The state of this process, with its users.
+const PROCESS_STATUS: &str = "/proc/self/status";
+
+/// Bytes of a file that are read: a table of a hundred thousand sockets.
+const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// The user who may do everything on this machine.
 const ROOT: u32 = 0;
 
 /// Refuses a request that is not from this machine, with the reason and what helps.
-pub(super) fn check(request: &Request) -> Result<(), String> {
+pub(super) fn check(request: &Request) -> impl Future<Output = Result<(), String>> + use<> {
     const HINT: &str = "without access control this is answered to the user who runs icecore, on \
                         the same machine, alone; see --web.config.file";
-    if !is_local(request) {
-        return Err(HINT.into());
-    }
-    let peer = request.extensions().get::<SocketAddr>();
-    match peer.map_or(Owner::Missing, |peer| owner_of(*peer)) {
-        Owner::Trusted | Owner::Unknown => Ok(()),
-        Owner::Other(user) => Err(format!("{HINT}; this is from the user id {user}")),
-        Owner::Missing => Err(HINT.into()),
+    let ends = request.extensions().get::<Ends>().copied();
+    let ends = ends.filter(|_| is_local(request));
+    async move {
+        let ends = ends.ok_or(HINT)?;
+        // Tables of many sockets take a while.
+        let looking = tokio::task::spawn_blocking(move || confirmed_owner_of(ends)).await;
+        match looking.map_err(io::Error::from).flatten() {
+            Ok(Owner::Trusted | Owner::Unknown) => Ok(()),
+            Ok(Owner::Other(user)) => Err(format!("{HINT}; this is from the user id {user}")),
+            Ok(Owner::Missing) => Err(HINT.into()),
+            Err(error) => Err(format!("{HINT}; the user is not known: {error}")),
+        }
     }
 }
 
@@ -70,51 +80,85 @@ enum Owner {
     /// The user of this process, or root.
     Trusted,
     Other(u32),
-    /// The socket is in no table: it is of another machine, or closed.
+    /// The socket is in no table, or no process has it any more.
     Missing,
     /// The operating system has no such tables.
     Unknown,
 }
 
-/// Finds the user of the socket with this address. The tables are of this machine: there is no
-/// such socket for a client elsewhere.
-fn owner_of(peer: SocketAddr) -> Owner {
-    use std::io::Read as _;
-    use std::os::unix::fs::MetadataExt as _;
-    let Ok(own) = std::fs::metadata("/proc/self").map(|process| process.uid()) else {
-        return Owner::Unknown;
+/// Finds the user of the client's socket, and looks again for one that is trusted: kernels may show
+/// root at the moment in which a process lets go of its socket.
+fn confirmed_owner_of(ends: Ends) -> io::Result<Owner> {
+    match owner_of(&SOCKET_TABLES, ends)? {
+        Owner::Trusted => owner_of(&SOCKET_TABLES, ends),
+        owner => Ok(owner),
+    }
+}
+
+/// Finds the user of the client's socket. The tables are of this machine: there is no such socket
+/// for a client elsewhere.
+fn owner_of(tables: &[&str], ends: Ends) -> io::Result<Owner> {
+    let Some(status) = read_if_there(PROCESS_STATUS)? else {
+        return Ok(Owner::Unknown);
     };
+    let own = user_of(&status).ok_or(io::ErrorKind::InvalidData)?;
     let mut owner = Owner::Unknown;
-    for path in SOCKET_TABLES {
-        let mut table = String::new();
-        let read = std::fs::File::open(path)
-            .and_then(|file| file.take(TABLE_BYTES_MAX).read_to_string(&mut table));
-        if read.is_err() {
+    for path in tables {
+        let Some(table) = read_if_there(path)? else {
             continue;
-        }
+        };
         owner = Owner::Missing;
-        if let Some(user) = user_in(&table, peer) {
-            return match user {
+        if let Some(user) = user_in(&table, ends) {
+            return Ok(match user {
                 ROOT => Owner::Trusted,
                 _ if user == own => Owner::Trusted,
                 _ => Owner::Other(user),
-            };
+            });
         }
     }
-    owner
+    Ok(owner)
 }
 
-/// Returns the user of the connected socket whose own address is `address`.
-fn user_in(table: &str, address: SocketAddr) -> Option<u32> {
-    /// States of sockets that listen, and of connections that no process has any more.
-    const UNCONNECTED: [&str; 2] = ["0A", "06"];
-    let wanted = [address_text(address), mapped_text(address)];
+/// Returns the text of a file, or `None` if it does not exist. Other errors are no sign of that: a
+/// client can use up the file descriptors.
+fn read_if_there(path: &str) -> io::Result<Option<String>> {
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(Some(text))
+}
+
+/// Returns the user with whose rights a process runs, from its `/proc/…/status`. The owner of the
+/// files there is another one where the program has capabilities of its own.
+fn user_of(status: &str) -> Option<u32> {
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let effective = users.split_ascii_whitespace().nth(1)?;
+    effective.parse().ok()
+}
+
+/// Returns the user of the socket at the client's end, if a process has it.
+fn user_in(table: &str, ends: Ends) -> Option<u32> {
+    let wanted = [
+        [address_text(ends.client), address_text(ends.server)],
+        [mapped_text(ends.client), mapped_text(ends.server)],
+    ];
     table.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
-        let (local, _remote, state) = (words.nth(1)?, words.next()?, words.next()?);
-        let is_wanted = !UNCONNECTED.contains(&state) && wanted.iter().any(|text| text == local);
-        // Queues, timer and retries stand between state and user.
-        is_wanted.then(|| words.nth(3)?.parse().ok()).flatten()
+        // A number stands before them, and the state behind.
+        let (local, remote) = (words.nth(1)?, words.next()?);
+        // Behind the state come queues, timer and retries, and behind the user a timeout.
+        let (user, inode) = (words.nth(4)?, words.nth(1)?);
+        let is_wanted = wanted
+            .iter()
+            .any(|[client, server]| client == local && server == remote);
+        // A socket that its process has closed shows root, in all states that may follow.
+        let has_process = inode != "0";
+        let user = || user.parse().ok();
+        (is_wanted && has_process).then(user).flatten()
     })
 }
 
@@ -178,49 +222,96 @@ mod tests {
     const TCP: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:2382 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1 1 0 0
-   1: 0100007F:C0DE 0100007F:2382 01 00000000:00000000 00:00000000 00000000    33        0 2 1 0 0
-   2: 0100007F:2382 0100007F:C0DE 01 00000000:00000000 00:00000000 00000000  1000        0 3 1 0 0
-   3: 0100007F:C0DF 0100007F:2382 06 00000000:00000000 03:00000A2A 00000000    34        0 0 3 0 0
+   1: 0100007F:C0DE 0100007F:0050 01 00000000:00000000 00:00000000 00000000  1000        0 6 1 0 0
+   2: 0100007F:C0DE 0100007F:2382 01 00000000:00000000 00:00000000 00000000    33        0 2 1 0 0
+   3: 0100007F:2382 0100007F:C0DE 01 00000000:00000000 00:00000000 00000000  1000        0 3 1 0 0
+   4: 0100007F:C0DF 0100007F:2382 06 00000000:00000000 03:00000A2A 00000000     0        0 0 3 0 0
+   5: 0100007F:C0E1 0100007F:2382 05 00000000:00000000 03:00000A2A 00000000     0        0 0 3 0 0
+   6: 0100007F:C0E2 0100007F:2382 04 00000000:00000000 01:00000014 00000000     0        0 0 3 0 0
+   7: 0100007F:C0E3 0100007F:2382 05 00000000:00000000 00:00000000 00000000    34        0 7 1 0 0
 ";
     const TCP6: &str = "\
   sl  local_address                         remote_address                        st queues
-   0: 00000000000000000000000001000000:C0DE 00000000000000000000000001000000:2382 01 0:0 0:0 0 44
-   1: 0000000000000000FFFF00000100007F:C0E0 0000000000000000FFFF00000100007F:2382 01 0:0 0:0 0 55
+0: 00000000000000000000000001000000:C0DE 00000000000000000000000001000000:2382 01 0:0 0:0 0 44 0 8
+1: 0000000000000000FFFF00000100007F:C0E0 0000000000000000FFFF00000100007F:2382 01 0:0 0:0 0 55 0 9
 ";
+
+    fn ends(client: &str, server: &str) -> Ends {
+        Ends {
+            client: client.parse().unwrap(),
+            server: server.parse().unwrap(),
+        }
+    }
 
     #[test]
     #[cfg(target_endian = "little")]
     fn users_are_found_by_their_sockets() {
-        let user = |table: &str, address: &str| user_in(table, address.parse().unwrap());
+        let user = |table: &str, client: &str| user_in(table, ends(client, "127.0.0.1:9090"));
         assert_eq!(user(TCP, "127.0.0.1:49374"), Some(33));
-        assert_eq!(user(TCP, "[::ffff:127.0.0.1]:49374"), Some(33));
-        assert_eq!(user(TCP, "127.0.0.1:9090"), Some(1000));
-        // One that is closed, and some that are not there.
-        assert_eq!(user(TCP, "127.0.0.1:49375"), None);
-        assert_eq!(user(TCP, "127.0.0.1:49377"), None);
-        assert_eq!(user(TCP, "[::1]:49374"), None);
-        assert_eq!(user(TCP6, "[::1]:49374"), Some(44));
+        let mapped = ends("[::ffff:127.0.0.1]:49374", "[::ffff:127.0.0.1]:9090");
+        assert_eq!(user_in(TCP, mapped), Some(33));
+        // Another connection from the same port.
+        let other = ends("127.0.0.1:49374", "127.0.0.1:80");
+        assert_eq!(user_in(TCP, other), Some(1000));
+        // One that sends no more, and whose process waits for the answer.
+        assert_eq!(user(TCP, "127.0.0.1:49379"), Some(34));
+        // Those that are closed, in three states, and one that is not there.
+        for port in [49375, 49377, 49378, 49380] {
+            assert_eq!(user(TCP, &format!("127.0.0.1:{port}")), None, "{port}");
+        }
+        assert_eq!(user_in(TCP, ends("[::1]:49374", "[::1]:9090")), None);
+        assert_eq!(user_in(TCP6, ends("[::1]:49374", "[::1]:9090")), Some(44));
         assert_eq!(user(TCP6, "127.0.0.1:49376"), Some(55));
         assert_eq!(user("", "127.0.0.1:1"), None);
         assert_eq!(user("a\n\nb c d 01 e", "127.0.0.1:1"), None);
     }
 
     #[test]
-    fn this_process_trusts_itself() {
+    fn the_own_user_is_the_one_with_whose_rights_the_process_runs() {
+        let status = "Name:\ticecore\nUid:\t1000\t1001\t1002\t1003\nGid:\t0\t0\t0\t0\n";
+        assert_eq!(user_of(status), Some(1001));
+        assert_eq!(user_of("Name:\tUid:\n"), None);
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_read_is_not_a_missing_one() {
+        let ends = ends("127.0.0.1:1", "127.0.0.1:2");
+        let missing = "/proc/self/net/missing";
+        let owner = owner_of(&[missing, missing], ends).unwrap();
+        assert_eq!(owner, Owner::Unknown);
+        // A directory can be opened and not be read, a file is no directory.
+        for unreadable in ["/", "/proc/self/status/tcp"] {
+            if std::fs::metadata(PROCESS_STATUS).is_ok() {
+                owner_of(&[missing, unreadable], ends).unwrap_err();
+            }
+        }
+    }
+
+    #[test]
+    fn this_process_trusts_itself_while_it_has_the_socket() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             // A machine may have no IPv6.
             let Ok(listener) = std::net::TcpListener::bind(address) else {
                 continue;
             };
             let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            let peer = client.local_addr().unwrap();
-            let expected = if std::fs::metadata(SOCKET_TABLES[0]).is_ok() {
-                Owner::Trusted
-            } else {
-                Owner::Unknown
+            let (accepted, peer) = listener.accept().unwrap();
+            let ends = Ends {
+                client: peer,
+                server: accepted.local_addr().unwrap(),
             };
-            assert_eq!(owner_of(peer), expected, "{address}");
-            drop(listener);
+            let [with_process, without] = if std::fs::metadata(SOCKET_TABLES[0]).is_ok() {
+                [Owner::Trusted, Owner::Missing]
+            } else {
+                [Owner::Unknown; 2]
+            };
+            assert_eq!(confirmed_owner_of(ends).unwrap(), with_process, "{address}");
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(confirmed_owner_of(ends).unwrap(), with_process, "{address}");
+            // The connection is still half open: this end has not closed it.
+            drop(client);
+            assert_eq!(confirmed_owner_of(ends).unwrap(), without, "{address}");
+            drop(accepted);
         }
     }
 }

@@ -15,6 +15,22 @@ const FOREIGN: [(&str, &str); 3] = [
     ("Sec-Fetch-Site", "cross-site"),
 ];
 
+/// Routes that take their questions by POST alone, and change nothing. All others that take no GET
+/// do, whatever role they need.
+const READS: [&str; 11] = [
+    "/api/v1/read",
+    "/api/search/events",
+    "/api/objql/query",
+    "/events/sql",
+    "/api/query/counters",
+    "/api/query/histograms",
+    "/api/histograms/query",
+    "/api/query/gauges",
+    "/api/query/state-counts",
+    "/api/query/state-transitions",
+    "/api/query/state-count-timeseries",
+];
+
 /// A request with another host than the client would name.
 async fn ask(
     served: &TestServer,
@@ -51,11 +67,13 @@ async fn a_page_of_another_site_changes_nothing() {
     let open = TestServer::start(&[]).await;
     let restricted = TestServer::start(&[("server.web_config", path.to_str().unwrap())]).await;
     let credential = ("Authorization", "Bearer token-that-may-admin");
+    for path in READS {
+        assert!(ROUTES.iter().any(|route| route.path == path), "{path}");
+    }
     for route in &ROUTES {
         let path = path_of(route.path);
-        let is_change = matches!(route.role, Role::Write | Role::Admin);
+        let changes = !route.methods.contains(&"GET") && !READS.contains(&route.path);
         for method in route.methods.iter().filter(|method| **method != "ANY") {
-            let changes = is_change && *method != "GET";
             for foreign in FOREIGN {
                 let headers = [foreign, credential];
                 let request = (*method, path.as_str());
@@ -69,7 +87,7 @@ async fn a_page_of_another_site_changes_nothing() {
                             text.contains("server.cors_origin"),
                             "{method} {path}: {text}"
                         );
-                    } else if !is_change {
+                    } else if route.role != Role::Admin {
                         assert_ne!(answer.status, 403, "{method} {path} {foreign:?}");
                     }
                 }
@@ -107,7 +125,7 @@ async fn pages_of_this_server_and_programs_go_on_working() {
 async fn names_that_a_page_can_have_are_refused_without_access_control() {
     let served = TestServer::start(&[]).await;
     let rebound = "rebound.example:9090";
-    for path in ["/api/v1/labels", "/ui/", "/federate?match[]=up", "/nothing"] {
+    for path in ["/api/v1/labels", "/ui/", "/federate?match[]=up"] {
         let answer = ask(&served, ("GET", path), rebound, &[], b"").await;
         assert_eq!(answer.status, 403, "{path}");
         let text = answer.text();
@@ -116,9 +134,15 @@ async fn names_that_a_page_can_have_are_refused_without_access_control() {
             "{text}"
         );
     }
-    for path in ["/-/healthy", "/-/ready", "/metrics"] {
+    for (path, status) in [
+        ("/-/healthy", 200),
+        ("/-/ready", 200),
+        ("/metrics", 200),
+        // Errors tell nothing.
+        ("/nothing", 404),
+    ] {
         let answer = ask(&served, ("GET", path), rebound, &[], b"").await;
-        assert_eq!(answer.status, 200, "{path}");
+        assert_eq!(answer.status, status, "{path}");
     }
     // Prometheus in a cluster writes to a service of a namespace.
     let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
@@ -126,6 +150,17 @@ async fn names_that_a_page_can_have_are_refused_without_access_control() {
     let write = ("POST", "/api/v1/write");
     let written = ask(&served, write, "icecore.monitoring:9090", &headers, &body).await;
     assert_eq!(written.status, 204, "{}", written.text());
+    // A base URL with a slash at its end, and one behind the path.
+    for (path, location) in [
+        ("//api/v1/write", "/api/v1/write"),
+        ("/api/v1/write/", "/api/v1/write"),
+        ("/opentsdb//api/put", "/opentsdb/api/put"),
+    ] {
+        let post = ("POST", path);
+        let sent = ask(&served, post, "icecore.monitoring:9090", &headers, &body).await;
+        assert_eq!(sent.status, 307, "{path}: {}", sent.text());
+        assert_eq!(sent.header("location"), Some(location));
+    }
     let mut by_page = headers.clone();
     by_page.push(("Origin", "http://rebound.example:9090"));
     let refused = ask(&served, write, rebound, &by_page, &body).await;
@@ -141,6 +176,59 @@ async fn names_that_a_page_can_have_are_refused_without_access_control() {
     let answer = ask(&listed, delete, "icecore:9090", &origin, b"").await;
     assert_eq!(answer.status, 204, "{}", answer.text());
     listed.stop().await.unwrap();
+}
+
+/// OpenTSDB's clients send more than points, and the gRPC port is asked for what it does not have.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_senders_send_is_not_asked_for_its_host() {
+    let settings = [
+        ("opentsdb.settings", "tsd.core.auto_create_metrics=true"),
+        ("otlp.grpc_listen", "127.0.0.1:0"),
+    ];
+    let served = TestServer::start(&settings).await;
+    let service = "icecore.monitoring:4242";
+    let json = ("Content-Type", "application/json");
+    let requests: [(&str, &str, &[u8]); 4] = [
+        (
+            "POST",
+            "/opentsdb/api/annotation",
+            br#"{"startTime":1500000000,"description":"x"}"#,
+        ),
+        (
+            "POST",
+            "/opentsdb/api/annotation/bulk",
+            br#"[{"startTime":1500000001,"description":"x"}]"#,
+        ),
+        (
+            "POST",
+            "/opentsdb/api/uid/assign",
+            br#"{"metric":["assigned"]}"#,
+        ),
+        ("PUT", "/opentsdb/api/uid/uidmeta", br#"{}"#),
+    ];
+    for (method, path, body) in requests {
+        let request = (method, path);
+        let sent = ask(&served, request, service, &[json], body).await;
+        assert_ne!(sent.status, 403, "{path}: {}", sent.text());
+        // A page under a name of its own says where it is from.
+        let rebound = [json, ("Origin", "http://icecore.monitoring:4242")];
+        let refused = ask(&served, request, service, &rebound, body).await;
+        assert_eq!(refused.status, 403, "{path}: {}", refused.text());
+    }
+    // A browser that sends a GET for such a page says nothing.
+    let assign = ("GET", "/opentsdb/api/uid/assign?metric=other");
+    let refused = ask(&served, assign, service, &[], b"").await;
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    let address = served.grpc_address.unwrap();
+    let client = reqwest::Client::builder().http2_prior_knowledge();
+    let client = client.no_proxy().resolve("icecore.monitoring", address);
+    let traces = "opentelemetry.proto.collector.trace.v1.TraceService/Export";
+    let url = format!("http://icecore.monitoring:{}/{traces}", address.port());
+    let call = client.build().unwrap().post(url);
+    let call = call.header("content-type", "application/grpc");
+    let answer = call.send().await.unwrap();
+    assert_eq!(answer.headers()["grpc-status"], "12", "it is unimplemented");
+    served.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,6 +62,108 @@ const ENDPOINTS: [(&str, bool); 31] = [
     ("version", true),
 ];
 
+/// Requests of OpenTSDB whose bodies ask for reads, of names with UIDs and of names without.
+const READING: [(&str, &str, &str); 9] = [
+    (
+        "POST",
+        "query",
+        r#"{"start":1500000000,"end":1500000100,"showTSUIDs":true,
+            "queries":[{"aggregator":"sum","metric":"sys.cpu"}]}"#,
+    ),
+    (
+        "POST",
+        "query",
+        r#"{"start":1500000000,"showTSUIDs":true,"queries":[{"aggregator":"sum","metric":"up"}]}"#,
+    ),
+    (
+        "POST",
+        "query/exp",
+        r#"{"time":{"start":"1500000000","end":"1500000100","aggregator":"sum"},
+            "metrics":[{"id":"a","metric":"sys.cpu"}],
+            "expressions":[{"id":"e","expr":"a * 2"}]}"#,
+    ),
+    (
+        "GET",
+        "query/gexp?start=1500000000&end=1500000100&exp=scale(sum:sys.cpu,2)",
+        "",
+    ),
+    (
+        "POST",
+        "query/last",
+        r#"{"queries":[{"metric":"sys.cpu","tags":{"host":"a"}}],"resolveNames":true}"#,
+    ),
+    (
+        "POST",
+        "query/last",
+        r#"{"queries":[{"metric":"up","tags":{"job":"node","instance":"h-9100"}}]}"#,
+    ),
+    ("POST", "search/lookup", r#"{"metric":"sys.cpu"}"#),
+    (
+        "POST",
+        "search/lookup",
+        r#"{"metric":"up","tags":[{"key":"job","value":"*"}],"useMeta":false}"#,
+    ),
+    ("POST", "suggest", r#"{"type":"metrics","q":"sys"}"#),
+];
+
+/// Requests of OpenTSDB whose bodies ask for changes.
+const CHANGING: [(&str, &str, &str); 12] = [
+    (
+        "POST",
+        "put",
+        r#"{"metric":"sys.cpu","timestamp":1500000060,"value":9,"tags":{"host":"a"}}"#,
+    ),
+    (
+        "POST",
+        "rollup",
+        r#"{"metric":"sys.cpu","timestamp":1500000000,"value":9,"tags":{"host":"a"},
+            "interval":"1h","aggregator":"SUM"}"#,
+    ),
+    (
+        "POST",
+        "histogram",
+        r#"{"metric":"sys.latency","timestamp":1500000000,"tags":{"host":"a"},
+            "buckets":{"0,1.75":12},"underflow":0,"overflow":1}"#,
+    ),
+    ("POST", "uid/assign", r#"{"metric":["new.metric"]}"#),
+    (
+        "POST",
+        "uid/rename",
+        r#"{"metric":"sys.cpu","name":"sys.cpu2"}"#,
+    ),
+    (
+        "PUT",
+        "uid/uidmeta",
+        r#"{"uid":"000001","type":"metric","description":"x"}"#,
+    ),
+    (
+        "POST",
+        "annotation",
+        r#"{"startTime":1500000000,"description":"x"}"#,
+    ),
+    (
+        "POST",
+        "annotation/bulk",
+        r#"[{"startTime":1500000000,"description":"x"}]"#,
+    ),
+    (
+        "DELETE",
+        "annotation/bulk",
+        r#"{"startTime":1,"global":true}"#,
+    ),
+    ("POST", "tree", r#"{"name":"second"}"#),
+    (
+        "POST",
+        "tree/rule",
+        r#"{"treeId":1,"level":0,"order":0,"type":"METRIC"}"#,
+    ),
+    (
+        "POST",
+        "query",
+        r#"{"start":1500000000,"delete":true,"queries":[{"aggregator":"sum","metric":"sys.cpu"}]}"#,
+    ),
+];
+
 /// Values of `method_override`; empty for none.
 const OVERRIDES: [&str; 6] = [
     "",
@@ -231,6 +333,28 @@ async fn roles_of_opentsdb_follow_the_verb_that_counts() {
         assert_eq!(answer.status, expected, "{credential}");
     }
     assert_eq!(served.content().await, before);
+    served.server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_of_readers_change_nothing() {
+    let served = Served::start().await;
+    let before = served.content().await;
+    for (verb, endpoint, body) in READING {
+        let path = format!("{OPENTSDB}{endpoint}");
+        // A read gives no UIDs to names, also for administrators.
+        for credential in [READ, ADMIN] {
+            let answer = served.ask(verb, &path, credential, body.as_bytes()).await;
+            assert_eq!(answer.status, 200, "{path} {body}: {}", answer.text());
+        }
+        assert_eq!(served.content().await, before, "{path} {body}");
+    }
+    for (verb, endpoint, body) in CHANGING {
+        let path = format!("{OPENTSDB}{endpoint}");
+        let answer = served.ask(verb, &path, READ, body.as_bytes()).await;
+        assert_eq!(answer.status, 403, "{path} {body}: {}", answer.text());
+        assert_eq!(served.content().await, before, "{path} {body}");
+    }
     served.server.stop().await.unwrap();
 }
 

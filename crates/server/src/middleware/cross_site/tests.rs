@@ -109,6 +109,8 @@ fn without_access_control_names_are_those_of_this_machine() {
         "box.example.org:9090",
         "BOX.example.org.",
         "nas.local:9090",
+        "host.docker.internal:9090",
+        "metrics.corp.internal.",
         "icecore.monitoring.svc:9090",
         "icecore.monitoring.svc.cluster.local",
     ] {
@@ -124,6 +126,7 @@ fn without_access_control_names_are_those_of_this_machine() {
         "127.0.0.1.evil.example",
         "svc.evil.example",
         "local.example",
+        "internal.example",
         "127.0.0.1@evil.example",
         "icecore.monitoring:9090",
         "a b",
@@ -360,8 +363,15 @@ fn headers_of_proxies_are_not_believed() {
 
 #[test]
 fn listed_hosts_are_names_and_origins_of_this_server() {
-    let listed = Settings::with_hosts(&["metrics.example", "Grafana.example"]);
+    let listed = Settings::with_hosts(&["metrics.example", "Grafana.example", "full.example."]);
     let rows: &[Row] = &[
+        (Read, &["host: full.example"]),
+        (Read, &["host: full.example.:9090"]),
+        (Change, &["host: icecore", "origin: https://full.example"]),
+        (
+            Change,
+            &["host: icecore", "origin: https://metrics.example."],
+        ),
         (Read, &["host: metrics.example"]),
         (Read, &["host: METRICS.example.:9090"]),
         (Read, &["host: grafana.example"]),
