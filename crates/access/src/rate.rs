@@ -5,8 +5,8 @@
 //!
 //! Holds always: clients have at most [`CLIENTS_MAX`] buckets. Further ones share those of their
 //! wider networks, of which there are as many, until buckets are full again and forgotten: nothing
-//! is lost then, because an unknown client starts with a full one. A bucket in use is never evicted:
-//! its client would start with a full one again.
+//! is lost then, because an unknown client starts with a full one. A bucket in use is never
+//! evicted: its client would start with a full one again.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};

@@ -38,8 +38,8 @@ pub(crate) fn shown_label<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
     }
 }
 
-/// Returns an address as it may be shown. One that is a URL is a mistake, unless relabelling makes a
-/// parameter of it.
+/// Returns an address as it may be shown. One that is a URL is a mistake, unless relabelling makes
+/// a parameter of it.
 pub(crate) fn shown_address(address: &str) -> String {
     const SCHEME: &str = "http://";
     if address.contains("://") {
