@@ -237,8 +237,8 @@ fn contradictions(config: &Config) -> Vec<Problem> {
 /// forgot to set must not open a server.
 fn unset_web_config(config: &Config) -> Option<Problem> {
     const KEY: &str = "server.web_config";
-    const REASON: &str = "is empty: nobody would need a password; name a file, or leave this out \
-                          to run without access control";
+    const REASON: &str = "is empty: requests would need no credential; name a file, or leave this \
+                          out to run without access control";
     if !config.server.web_config.is_empty() {
         return None;
     }

@@ -403,7 +403,7 @@ fn a_web_configuration_file_without_a_name_is_an_error() {
         ),
     ] {
         let error = Config::load(&inputs).unwrap_err().to_string();
-        let expected = format!("{name}: is empty: nobody would need a password");
+        let expected = format!("{name}: is empty: requests would need no credential");
         assert!(error.contains(&expected), "{error}");
         assert!(error.contains("leave this out"), "{error}");
     }

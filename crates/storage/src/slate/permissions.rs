@@ -37,7 +37,7 @@ fn is_open_to_others(directory: &Path) -> io::Result<bool> {
         return Ok(true);
     }
     for entry in fs::read_dir(&directory)? {
-        // What has just been removed, or leads nowhere, is read by nobody.
+        // A file may have been removed by now, and a link may lead nowhere.
         let metadata = fs::metadata(entry?.path());
         if metadata.is_ok_and(|metadata| metadata.mode() & OTHERS_READ != 0) {
             return Ok(true);
