@@ -5,6 +5,7 @@
 //! - No message shows a password, its hash, a token or a key, and what is kept of a token is its
 //!   digest.
 //! - Paths are taken from the directory of the file, as Prometheus takes them.
+//! - A file without a document is an error, not a file without rules: it was emptied by accident.
 //!
 //! Elsewhere: what TLS makes of it (`tls`), what requests are checked against (`credentials`).
 
@@ -79,6 +80,9 @@ pub(crate) fn interpret(text: &str, path: &Path) -> Result<WebConfig, Vec<Proble
     let source = SourceFile::new(path);
     let mut config = WebConfig::default();
     if let Some(root) = source.parse(text) {
+        if matches!(root.value, Value::Null) {
+            return Err(vec![empty(path)]);
+        }
         read(&root, &source, &mut config);
     }
     let problems = source.into_problems();
@@ -87,6 +91,14 @@ pub(crate) fn interpret(text: &str, path: &Path) -> Result<WebConfig, Vec<Proble
     } else {
         Err(problems)
     }
+}
+
+/// A truncated file must not open a server that is started again.
+fn empty(path: &Path) -> Problem {
+    let reason = "is empty: requests would need no credential";
+    Problem::new(path.display().to_string(), reason).hint(
+        "write {} into it, or leave --web.config.file out, to run without access control",
+    )
 }
 
 /// A problem with something in the file at `path`.

@@ -82,6 +82,20 @@ impl<'a> Files<'a> {
         })
     }
 
+    /// Reads a file like [`Self::read`], for a key under which the secret itself may be written by
+    /// mistake: the message does not repeat the path.
+    pub(crate) fn read_secret(
+        &mut self,
+        path: &Path,
+        subject: &str,
+        at: Position,
+    ) -> Result<Vec<u8>, Problem> {
+        self.bytes(path).map_err(|error| {
+            let reason = format!("cannot read the file that is named here: {error}");
+            self.problem(subject, reason, at)
+        })
+    }
+
     /// The stamp is taken before the bytes are, so that a change in between is seen later.
     pub(crate) fn bytes(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         self.seen.push((path.into(), stamp(path)));

@@ -10,8 +10,9 @@
 //! - Without a file there is no access control, as in Prometheus.
 //! - Once there is a credential, nothing but [`Role::Open`] is answered without one.
 //! - A file that cannot be used changes nothing while the process runs. Nor does one without a
-//!   protection that is in force (credentials, TLS, certificates of clients), for example because
-//!   it was emptied or cut off: only a restart takes a protection away.
+//!   protection that is in force (credentials, `rate_limit`, TLS, certificates of clients), for
+//!   example because it was cut off: only a restart takes a protection away.
+//! - An empty file cannot be used, neither at the start nor later.
 //! - Secrets are in no log, no error and no `Debug`.
 
 mod cache;
@@ -126,9 +127,12 @@ impl Rules {
         if new.credentials.are_none() && !self.credentials.are_none() {
             return Some("requests would need no credential");
         }
+        if self.rate.is_some() && new.rate.is_none() {
+            return Some("clients could send as much as they like (rate_limit)");
+        }
         match (&self.tls, &new.tls) {
             (Some(_), None) => Some("connections would not be encrypted (tls_server_config)"),
-            (Some(old), Some(new)) => old.demand_lost_in(new),
+            (Some(old), Some(new)) => old.protection_lost_in(new),
             (None, _) => None,
         }
     }

@@ -60,7 +60,7 @@ fn tokens(
             TokenSecret::Digest(digest) => digest,
             TokenSecret::File(path) => {
                 let subject = "icecore.tokens.token_file";
-                let bytes = files.read(&path.value, subject, path.at)?;
+                let bytes = files.read_secret(&path.value, subject, path.at)?;
                 let wrong = |reason| files.problem(subject, reason, path.at);
                 let text = str::from_utf8(&bytes)
                     .map_err(|_| wrong("the file is not valid UTF-8".into()))?;

@@ -3,9 +3,10 @@
 //! Requests are counted before credentials are checked, so that passwords cannot be guessed any
 //! faster. With one bucket for all, a client without a credential could keep out all others.
 //!
-//! Holds always: at most [`CLIENTS_MAX`] buckets are kept. Further clients share one until some are
-//! full again and forgotten: nothing is lost then, because an unknown client starts with a full
-//! one.
+//! Holds always: clients have at most [`CLIENTS_MAX`] buckets. Further ones share those of their
+//! wider networks, of which there are as many, until buckets are full again and forgotten: nothing
+//! is lost then, because an unknown client starts with a full one. A bucket in use is never
+//! evicted: its client would start with a full one again.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,13 +14,16 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::client::client_network;
+use crate::client::{client_network, wide_network};
 use crate::file::RateLimit;
 
-/// Buckets that are kept: a megabyte of memory.
+/// Buckets of clients that are kept: a megabyte of memory.
 const CLIENTS_MAX: usize = 16 << 10;
 
-/// Stands for clients without an address, and for those beyond [`CLIENTS_MAX`].
+/// Buckets with those of wider networks.
+const BUCKETS_MAX: usize = 2 * CLIENTS_MAX;
+
+/// Stands for clients without an address, and for those beyond [`BUCKETS_MAX`].
 const OTHERS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Interval between looks for buckets that are full, while the table is.
@@ -76,9 +80,15 @@ impl RateLimiter {
             let is_used = |bucket: &Bucket| self.tokens_at(*bucket, now) < self.burst;
             clients.buckets.retain(|_, bucket| is_used(bucket));
         }
-        let is_known = clients.buckets.contains_key(&client);
-        let has_room = is_known || clients.buckets.len() < CLIENTS_MAX;
-        let key = if has_room { client } else { OTHERS };
+        let wide = wide_network(client);
+        let has_bucket = |key: &IpAddr| clients.buckets.contains_key(key);
+        let key = if has_bucket(&client) || clients.buckets.len() < CLIENTS_MAX {
+            client
+        } else if has_bucket(&wide) || clients.buckets.len() < BUCKETS_MAX {
+            wide
+        } else {
+            OTHERS
+        };
         let bucket = clients.buckets.entry(key).or_insert(full);
         let tokens = self.tokens_at(*bucket, now);
         let taken = tokens >= 1.0;
@@ -97,6 +107,8 @@ impl RateLimiter {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
 
     const INTERVAL: Duration = Duration::from_secs(10);
@@ -148,7 +160,7 @@ mod tests {
             rate.take_at(address(client), began);
         }
         let kept = || rate.clients.lock().buckets.len();
-        // One more for those that share it.
+        // One more for the network that the others share.
         assert_eq!(kept(), CLIENTS_MAX + 1);
         // They have used up what they share, and those with a bucket of their own have not.
         assert!(!rate.take_at(address(CLIENTS_MAX + 200), began));
@@ -156,5 +168,29 @@ mod tests {
         let later = began + 3 * INTERVAL;
         assert!(rate.take_at(address(CLIENTS_MAX + 200), later));
         assert_eq!(kept(), 1);
+    }
+
+    /// An address of IPv6 with so many networks of a customer before it.
+    fn network(customer: usize, network: usize) -> Option<IpAddr> {
+        let bits = u128::try_from((customer << 16) + network).unwrap();
+        Some(IpAddr::V6(Ipv6Addr::from_bits((0x2001 << 112) + (bits << 64))))
+    }
+
+    #[test]
+    fn a_customer_with_many_networks_keeps_nobody_else_out() {
+        let rate = limiter(2);
+        let now = Instant::now();
+        for i in 0..CLIENTS_MAX {
+            rate.take_at(network(1, i), now);
+        }
+        while rate.take_at(network(1, CLIENTS_MAX), now) {}
+        assert!(!rate.take_at(network(1, CLIENTS_MAX + 1), now));
+        assert!(rate.take_at(network(2, 0), now));
+        assert!(rate.take_at(address(1), now));
+        // There is an end to the networks, too.
+        for customer in 3..BUCKETS_MAX {
+            rate.take_at(network(customer, 0), now);
+        }
+        assert_eq!(rate.clients.lock().buckets.len(), BUCKETS_MAX + 1);
     }
 }

@@ -34,6 +34,9 @@ fn unexpected_error(text: &str, line: usize, column: usize, expected: &str) -> O
     (!as_expected).then(|| format!("{text}: expected {place}and {expected}, found {error}"))
 }
 
+/// A file for a server without access control.
+const NO_RULES: &str = "{}\n";
+
 /// A certificate and its key, self-signed, as files.
 fn identity(directory: &Path, name: &str) {
     let signed = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
@@ -98,8 +101,19 @@ basic_auth_users:
 }
 
 #[test]
-fn an_empty_file_restricts_nothing() {
-    for text in ["", "# nothing\n", "tls_server_config:\nbasic_auth_users:\n"] {
+fn an_empty_file_is_an_error() {
+    let directory = TempDir::new().unwrap();
+    for text in ["", " \n\n", "# nothing\n", "---\n", "~\n"] {
+        let error = open_in(directory.path(), text).expect_err(text);
+        for expected in ["web.yml: is empty", "{}", "--web.config.file"] {
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_file_without_rules_restricts_nothing() {
+    for text in [NO_RULES, "tls_server_config:\nbasic_auth_users:\n"] {
         let access = open(text).unwrap();
         assert!(!access.is_restricted());
         assert!(access.with_tls(|_| ()).is_none());
@@ -258,7 +272,7 @@ fn mistakes_have_a_place_and_a_cure() {
             "64 hexadecimal",
         ),
         (
-            "icecore: {tokens: [{token_file: nowhere, roles: [read]}]}",
+            "icecore: {tokens: [{token_file: verySecret, roles: [read]}]}",
             1,
             33,
             "cannot read",
@@ -351,6 +365,10 @@ fn a_key_of_another_certificate_is_an_error() {
     let error = open_in(directory.path(), TLS).unwrap_err();
     assert!(error.contains("no private key"), "{error}");
     assert!(!error.contains("verySecret"), "{error}");
+    let pasted = TLS.replace("key.pem", "verySecret");
+    let error = open_in(directory.path(), &pasted).unwrap_err();
+    assert!(error.contains("key_file: cannot read"), "{error}");
+    assert!(!error.contains("verySecret"), "{error}");
 }
 
 #[test]
@@ -424,6 +442,8 @@ fn connections_are_made_anew_only_when_clients_are_checked_in_another_way() {
     assert!(changed.has_changed().unwrap());
 }
 
+const RATE: &str = "rate_limit: {interval: 1ms, burst: 100000}\n";
+
 #[test]
 fn a_reload_takes_no_protection_away() {
     let directory = TempDir::new().unwrap();
@@ -436,10 +456,10 @@ fn a_reload_takes_no_protection_away() {
         "{TLS}  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: cert.pem\n"
     );
     let named = format!("{verified}  client_allowed_sans: [a.example]\n");
+    let tls13 = "  min_version: TLS13\n";
     let with_users = |text: &str| format!("{text}{users}");
     for (before, after, lost) in [
-        (users.clone(), String::new(), "would need no credential"),
-        (users.clone(), "# nothing\n".into(), "need no credential"),
+        (users.clone(), NO_RULES.into(), "would need no credential"),
         (
             users.clone(),
             "basic_auth_users:\n".into(),
@@ -447,7 +467,10 @@ fn a_reload_takes_no_protection_away() {
         ),
         (users.clone(), "icecore: {}\n".into(), "need no credential"),
         (users.clone(), TLS.into(), "need no credential"),
-        (tokens.clone(), String::new(), "need no credential"),
+        (tokens.clone(), NO_RULES.into(), "need no credential"),
+        (with_users(RATE), users.clone(), "rate_limit"),
+        (RATE.into(), NO_RULES.into(), "rate_limit"),
+        (format!("{TLS}{tls13}"), TLS.into(), "min_version"),
         (with_users(TLS), TLS.into(), "need no credential"),
         (
             with_users(TLS),
@@ -456,7 +479,7 @@ fn a_reload_takes_no_protection_away() {
         ),
         (verified.clone(), TLS.into(), "client_auth_type"),
         (with_users(TLS), users.clone(), "tls_server_config"),
-        (TLS.into(), String::new(), "tls_server_config"),
+        (TLS.into(), NO_RULES.into(), "tls_server_config"),
         (with_users(&any), with_users(TLS), "client_auth_type"),
         (with_users(&verified), with_users(TLS), "client_auth_type"),
         (with_users(&verified), with_users(&any), "client_auth_type"),
@@ -481,8 +504,11 @@ fn a_reload_takes_no_protection_away() {
         assert_eq!(last_reload(&access), 1);
     }
     for (before, after) in [
-        (String::new(), String::new()),
-        (String::new(), users.clone()),
+        (NO_RULES.to_owned(), NO_RULES.to_owned()),
+        (NO_RULES.to_owned(), users.clone()),
+        (users.clone(), with_users(RATE)),
+        (with_users(RATE), with_users("rate_limit: {interval: 1s}\n")),
+        (TLS.into(), format!("{TLS}{tls13}")),
         (users.clone(), tokens.clone()),
         (users.clone(), with_users(TLS)),
         (with_users(TLS), with_users(&verified)),
@@ -510,7 +536,9 @@ fn last_reload(access: &Access) -> u8 {
 async fn no_part_of_a_file_opens_anything() {
     let directory = TempDir::new().unwrap();
     identity(directory.path(), "localhost");
-    let text = format!(
+    // The burst comes first, so that a part of the file allows as many requests.
+    let rate = "rate_limit:\n  burst: 100000\n  interval: 1ms\n";
+    let rules = format!(
         "http_server_config:
   http2: true
 tls_server_config:
@@ -521,9 +549,6 @@ tls_server_config:
   client_allowed_sans:
   - agent.example
   - other.example
-rate_limit:
-  interval: 1ms
-  burst: 100000
 basic_auth_users:
   alice: {HASH}
 icecore:
@@ -536,19 +561,23 @@ icecore:
     token: {TOKEN}
 "
     );
-    let access = open_in(directory.path(), &text).unwrap();
     let none = HeaderMap::new();
-    let mut refused = 0;
-    for length in (0..text.len()).rev() {
-        fs::write(directory.path().join("web.yml"), &text[..length]).unwrap();
-        refused += usize::from(access.reload().is_err());
-        let denied = access.check(&none, None, None, Some(Role::Read)).await;
-        assert_eq!(denied, Err(AuthError::Missing), "{length}");
-        let demands = access.with_tls(|tls| (tls.clients, tls.limits_names));
-        let all = (ClientAuth::RequireAndVerify, true);
-        assert_eq!(demands, Some(all), "{length}");
+    // What comes last is lost first.
+    for text in [format!("{rate}{rules}"), format!("{rules}{rate}")] {
+        let access = open_in(directory.path(), &text).unwrap();
+        let mut refused = 0;
+        for length in (0..text.len()).rev() {
+            fs::write(directory.path().join("web.yml"), &text[..length]).unwrap();
+            refused += usize::from(access.reload().is_err());
+            let denied = access.check(&none, None, None, Some(Role::Read)).await;
+            assert_eq!(denied, Err(AuthError::Missing), "{length}");
+            let demands = access.with_tls(|tls| (tls.clients, tls.limits_names));
+            let all = (ClientAuth::RequireAndVerify, true);
+            assert_eq!(demands, Some(all), "{length}");
+            assert!(access.rules().rate.is_some(), "{length}");
+        }
+        assert!(refused > 100, "{refused}");
     }
-    assert!(refused > 100, "{refused}");
 }
 
 /// Neither keeps its time of change and its length.
@@ -598,7 +627,7 @@ fn secrets_in_the_clear_are_noticed() {
     identity(directory.path(), "localhost");
     let token = "icecore: {tokens: [{token: 0123456789-verySecret, roles: [read]}]}\n";
     for (text, expected) in [
-        (String::new(), false),
+        (NO_RULES.to_owned(), false),
         (TLS.to_owned(), false),
         (token.to_owned(), true),
         (format!("basic_auth_users: {{a: {HASH}}}"), true),

@@ -39,6 +39,7 @@ pub struct Tls {
     pub(crate) clients: ClientAuth,
     /// Set if only certificates with listed names are accepted.
     pub(crate) limits_names: bool,
+    speaks_tls12: bool,
     /// Changes when clients are checked in another way.
     pub(crate) clients_digest: Digest,
 }
@@ -79,12 +80,14 @@ impl ClientAuth {
 }
 
 impl Tls {
-    /// Returns the demand on clients that `new` drops, in words.
-    pub(crate) fn demand_lost_in(&self, new: &Self) -> Option<&'static str> {
+    /// Returns the demand on clients and connections that `new` drops, in words.
+    pub(crate) fn protection_lost_in(&self, new: &Self) -> Option<&'static str> {
         if new.clients.demand() < self.clients.demand() {
             Some("less would be demanded of certificates of clients (client_auth_type)")
         } else if self.limits_names && !new.limits_names {
             Some("certificates of clients could have any name (client_allowed_sans)")
+        } else if new.speaks_tls12 && !self.speaks_tls12 {
+            Some("connections could be TLS 1.2 (min_version)")
         } else {
             None
         }
@@ -129,6 +132,7 @@ pub(crate) fn build(
         http2: Arc::new(http2),
         clients,
         limits_names: sans.is_some(),
+        speaks_tls12: versions.contains(&&TLS12),
         clients_digest: digest(&[described, authorities].concat()),
     })
 }
@@ -145,7 +149,13 @@ fn problem(files: &Files<'_>, key: &str, reason: String, at: Position) -> Proble
 fn pem(source: &Spanned<Secret>, key: &str, files: &mut Files<'_>) -> Result<Vec<u8>, Problem> {
     match &source.value {
         Secret::Inline(text) => Ok(text.clone().into_bytes()),
-        Secret::File(path) => files.read(path, &format!("{SECTION}.{key}_file"), source.at),
+        Secret::File(path) => {
+            let subject = format!("{SECTION}.{key}_file");
+            match key {
+                "key" => files.read_secret(path, &subject, source.at),
+                _ => files.read(path, &subject, source.at),
+            }
+        }
     }
 }
 

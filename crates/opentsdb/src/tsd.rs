@@ -86,6 +86,17 @@ impl Tsd {
             .any(|kind| self.uids.read(*kind).len() > 0)
     }
 
+    /// Returns the memory of names with UIDs.
+    pub fn name_bytes(&self) -> usize {
+        self.uids.memory_used()
+    }
+
+    /// Returns the limit of [`Self::name_bytes`], beyond which new names are refused:
+    /// `opentsdb.uid_bytes_max`.
+    pub fn name_bytes_max(&self) -> usize {
+        self.uids.limits().uid_bytes_max
+    }
+
     /// Bytes of the UIDs of metrics, tag keys and tag values.
     pub fn uid_widths(&self) -> [usize; 3] {
         self.config.uid_widths

@@ -128,11 +128,10 @@ fn public_of(target: &Target) -> Pairs {
 
 /// Labels before relabelling, among them parameters of the URL.
 fn pairs_of(labels: &LabelSet) -> Pairs {
-    owned(
-        labels
-            .iter()
-            .map(|(name, value)| (name, shown_label(name, value))),
-    )
+    let shown = labels
+        .iter()
+        .map(|(name, value)| (name.to_owned(), shown_label(name, value).into_owned()));
+    shown.collect()
 }
 
 fn owned<'l>(pairs: impl Iterator<Item = (&'l str, &'l str)>) -> Pairs {

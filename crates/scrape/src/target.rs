@@ -9,6 +9,7 @@
 //! Holds always: two targets of a job with the same labels and URL are one target, and its hash,
 //! which decides when it is scraped, is the same in every process.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -17,12 +18,13 @@ use parking_lot::Mutex;
 use reqwest::Url;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::config::{PARAMETER_PREFIX, Scheme, ScrapeConfig, TargetGroup, shown_address};
+use super::config::{
+    ADDRESS, PARAMETER_PREFIX, Scheme, ScrapeConfig, TargetGroup, shown_address, shown_value,
+};
 use super::relabel::{self, LabelSet};
 use super::series::TargetSeries;
-use icecore_settings::{duration, without_secrets};
+use icecore_settings::{SECRET_PLACEHOLDER, duration};
 
-const ADDRESS: &str = "__address__";
 const SCHEME: &str = "__scheme__";
 const METRICS_PATH: &str = "__metrics_path__";
 const INTERVAL: &str = "__scrape_interval__";
@@ -31,6 +33,9 @@ const META_PREFIX: &str = "__meta_";
 const INTERNAL_PREFIX: &str = "__";
 const JOB: &str = "job";
 const INSTANCE: &str = "instance";
+
+/// The placeholder of a secret in a query.
+const ENCODED_PLACEHOLDER: &str = "%3Csecret%3E";
 
 /// What discovery and relabelling made of one address.
 #[derive(Debug)]
@@ -157,7 +162,9 @@ fn found(config: &ScrapeConfig, discovered: LabelSet) -> Result<RelabelOutcome, 
     }
     let url = url_of(config, &labels)?;
     labels.retain(|name, _| !name.starts_with(META_PREFIX));
-    set_if_absent(&mut labels, INSTANCE, &address);
+    // It is stored with every series: credentials are no part of it.
+    let host = address.rsplit_once('@').map(|(_, host)| host);
+    set_if_absent(&mut labels, INSTANCE, host.unwrap_or(&address));
     Ok(RelabelOutcome::Target(Box::new(TargetSpec {
         discovered,
         labels,
@@ -195,19 +202,19 @@ fn url_of(config: &ScrapeConfig, labels: &LabelSet) -> Result<TargetUrl, String>
             None => values.push(value),
         }
     }
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    for (name, values) in &params {
-        for value in values {
-            query.append_pair(name, value);
+    let url_text = |address: &str, query: &str| {
+        let mut text = format!("{}://{address}", labels.get(SCHEME));
+        push_path(&mut text, labels.get(METRICS_PATH));
+        if !query.is_empty() {
+            let _ = write!(text, "?{query}");
         }
-    }
-    let query = query.finish();
-    let mut text = format!("{}://{}", labels.get(SCHEME), labels.get(ADDRESS));
-    push_path(&mut text, labels.get(METRICS_PATH));
-    if !query.is_empty() {
-        let _ = write!(text, "?{query}");
-    }
-    let shown = without_secrets(&text);
+        text
+    };
+    let address = labels.get(ADDRESS);
+    let text = url_text(address, &query_of(&params, |_, value| Cow::Borrowed(value)));
+    // What is escaped cannot be told apart: secrets are taken out before.
+    let query = query_of(&params, shown_value).replace(ENCODED_PLACEHOLDER, SECRET_PLACEHOLDER);
+    let shown = url_text(&shown_address(address), &query);
     let parsed = Url::parse(&text).map_err(|error| format!("{shown:?} is not a URL: {error}"))?;
     if !matches!(parsed.scheme(), "http" | "https") {
         return Err(format!("unsupported protocol scheme {:?}", parsed.scheme()));
@@ -217,6 +224,20 @@ fn url_of(config: &ScrapeConfig, labels: &LabelSet) -> Result<TargetUrl, String>
         shown,
         parsed,
     })
+}
+
+/// The parameters as the query of a URL.
+fn query_of(
+    params: &BTreeMap<&str, Vec<&str>>,
+    value_of: impl for<'v> Fn(&str, &'v str) -> Cow<'v, str>,
+) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for (name, values) in params {
+        for value in values {
+            query.append_pair(name, &value_of(name, value));
+        }
+    }
+    query.finish()
 }
 
 /// What is not usual in a path is escaped: a `?` in it does not begin the parameters.

@@ -15,15 +15,16 @@ pub enum Secret {
 }
 
 /// Parts of names whose values are secrets, without case and punctuation.
-const SECRET_PARTS: [&str; 10] = [
+const SECRET_PARTS: [&str; 11] = [
     "authorization",
     "authtoken",
+    "cookie",
     "credential",
     "passphrase",
     "passwd",
     "password",
     "secret",
-    "sessionid",
+    "session",
     "signature",
     "token",
 ];
@@ -126,6 +127,9 @@ mod tests {
             "X-Amz-Signature",
             "sig",
             "code",
+            "Cookie",
+            "X-Session",
+            "PHPSESSIONID",
         ] {
             assert!(is_secret_name(name), "{name}");
         }

@@ -21,6 +21,13 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
+/// Returns `true` if others get to a directory: where tests may write there may be a closed one
+/// above.
+fn is_reached(directory: &Path) -> bool {
+    let directory = directory.canonicalize().unwrap();
+    directory.ancestors().all(|path| mode(path) & 0o001 != 0)
+}
+
 /// A directory and everything in it.
 fn tree(root: &Path) -> Vec<PathBuf> {
     let mut found = vec![root.to_owned()];
@@ -115,9 +122,15 @@ fn a_stricter_mask_stays_and_directories_that_exist_keep_their_rights() {
     assert!(!served.log().contains("chmod"), "{}", served.log());
     served.kill();
     set_mode(around, 0o755);
+    // Others may enter it, and can read nothing there.
+    let mut served = serve(&workplace, NO_MASK).start();
+    assert!(!served.log().contains("chmod"), "{}", served.log());
+    served.kill();
+    set_mode(&data.join("icecore.lock"), 0o644);
     let mut served = serve(&workplace, NO_MASK).start();
     let advice = format!("`chmod -R o= {}`", data.display());
-    served.wait_for_words(&advice);
+    let is_warned = served.log().contains(&advice);
+    assert_eq!(is_warned, is_reached(around), "{}", served.log());
     served.kill();
     let chmod = Command::new("chmod").args(["-R", "o="]).arg(&data).status();
     assert!(chmod.unwrap().success());

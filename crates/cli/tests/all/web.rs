@@ -268,7 +268,7 @@ fn no_damage_to_the_web_configuration_file_opens_anything() {
         check_closed(&served, what);
     }
     // A client is told, too.
-    fs::write(&file, "").unwrap();
+    fs::write(&file, "{}\n").unwrap();
     let token = format!("Bearer {TOKEN}");
     let headers = [("Authorization", token.as_str())];
     let answer = served.client().post("/-/reload", &headers, b"").unwrap();
@@ -280,8 +280,14 @@ fn no_damage_to_the_web_configuration_file_opens_anything() {
     );
     served.terminate();
     assert!(served.wait_exit(PATIENCE).success());
-    // Opening up takes a restart, which says what it does.
-    let served = serve(&workplace, "").start();
+    // A supervisor that starts it again does not open an emptied file.
+    let mut served = serve(&workplace, "# nothing\n").spawn();
+    let status = served.wait_exit(PATIENCE);
+    assert_eq!(status.code(), Some(2), "{}", served.log());
+    let log = served.log();
+    assert!(log.contains("web.yml: is empty"), "{log}");
+    // Opening up takes a restart with a file that says so, and the log says what it does.
+    let served = serve(&workplace, "{}\n").start();
     assert_eq!(status_of(&served, None), 200);
     assert!(
         served.log().contains("there is no access control"),

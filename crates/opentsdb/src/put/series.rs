@@ -12,6 +12,9 @@ use crate::name::{RESERVED_PREFIX, validate};
 use crate::rollup::RollupKind;
 use crate::uid::{Tsuid, Uid, UidKind, Uids};
 
+/// Most characters of tags that a message repeats.
+const SHOWN_CHARS_MAX: usize = 4096;
+
 /// A metric and its tags as sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SeriesText<'a> {
@@ -155,6 +158,7 @@ impl Naming<'_> {
         metric: &str,
         tags: &'t [Tag<'_>],
     ) -> Result<Vec<(&'t str, &'t str)>, PutError> {
+        self.check_lengths(metric, tags)?;
         let max = self.config.max_tags;
         let count = tags.len();
         if count == 0 {
@@ -162,11 +166,11 @@ impl Naming<'_> {
             return Err(PutError::Argument(message));
         }
         if count > max {
-            let tags = tags_text(tags);
+            let tags: String = tags_text(tags).chars().take(SHOWN_CHARS_MAX).collect();
             let message = format!("Too many tags: {count} maximum allowed: {max}, tags: {tags}");
             return Err(PutError::Argument(message));
         }
-        self.check_name(UidKind::Metric, "metric name", metric)?;
+        self.check_name("metric name", metric)?;
         let mut checked = Vec::with_capacity(count);
         for (name, value) in tags {
             let what = format!("tag value with key [{name}]");
@@ -174,22 +178,34 @@ impl Naming<'_> {
                 return Err(PutError::Argument(format!("Invalid {what}: null")));
             };
             let of_name = format!("tag name with value [{value}]");
-            self.check_name(UidKind::Tagk, &of_name, name)?;
+            self.check_name(&of_name, name)?;
             if name.starts_with(RESERVED_PREFIX) {
                 let message = format!("Invalid {of_name} (\"{name}\"): reserved name");
                 return Err(PutError::Argument(message));
             }
-            self.check_name(UidKind::Tagv, &what, value)?;
+            self.check_name(&what, value)?;
             checked.push((name.as_ref(), value.as_ref()));
         }
         Ok(checked)
     }
 
-    fn check_name(&self, kind: UidKind, what: &str, name: &str) -> Result<(), PutError> {
-        // The length comes first, so that no other message repeats a long name; and before any of
-        // the names gets a UID.
-        let checked = self.uids.limits().check_length(kind, name);
-        let checked = checked.and_then(|()| validate(what, name, &self.config.allow_special_chars));
+    /// Checks the lengths of all names. This comes first, because messages about one name repeat
+    /// others, and before any of the names gets a UID.
+    fn check_lengths(&self, metric: &str, tags: &[Tag<'_>]) -> Result<(), PutError> {
+        let check = |kind, name: &str| {
+            let checked = self.uids.limits().check_length(kind, name);
+            checked.map_err(|error| PutError::Argument(error.message))
+        };
+        check(UidKind::Metric, metric)?;
+        for (name, value) in tags {
+            check(UidKind::Tagk, name)?;
+            check(UidKind::Tagv, value.as_deref().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    fn check_name(&self, what: &str, name: &str) -> Result<(), PutError> {
+        let checked = validate(what, name, &self.config.allow_special_chars);
         checked.map_err(|error| PutError::Argument(error.message))
     }
 
@@ -327,6 +343,31 @@ mod tests {
         );
         assert!(message.len() < 300);
         assert!(UidKind::ALL.iter().all(|kind| uids.read(*kind).len() == 0));
+    }
+
+    #[test]
+    fn no_message_repeats_long_names() {
+        let long = "x".repeat(100_000);
+        let many: Vec<String> = (0..10_000).map(|i| format!("k{i}=v")).collect();
+        for (metric, tags) in [
+            ("m", format!("__name__={long}")),
+            ("m", format!("ho:st={long}")),
+            ("m", format!("{long}=a:b")),
+            ("m:", format!("host={long}")),
+            ("m", format!("a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8 i={long}")),
+            (&*long, String::new()),
+            (&*long, "host=a".to_owned()),
+            ("m", many.join(" ")),
+        ] {
+            let text = SeriesText::Line {
+                metric,
+                tags: &tags,
+            };
+            let PutError::Argument(message) = identify(creating(), text).unwrap_err() else {
+                panic!("another error")
+            };
+            assert!(message.len() < 5000, "{} bytes: {message:.100}", message.len());
+        }
     }
 
     #[test]

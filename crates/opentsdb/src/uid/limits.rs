@@ -103,7 +103,6 @@ impl NameMemory {
         self.used.fetch_sub(bytes_of(name), Relaxed);
     }
 
-    #[cfg(test)]
     pub(super) fn used(&self) -> usize {
         self.used.load(Relaxed)
     }

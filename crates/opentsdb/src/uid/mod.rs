@@ -121,6 +121,12 @@ impl Uids {
         &self.limits
     }
 
+    /// Returns the memory of all names.
+    pub(crate) fn memory_used(&self) -> usize {
+        // All kinds count into one.
+        self.read(UidKind::Metric).memory_used()
+    }
+
     /// Reads all names from the catalog. Fails where they were assigned with other widths.
     pub(crate) async fn load(&self, catalog: &dyn Catalog) -> Result<(), StoreError> {
         for kind in UidKind::ALL {

@@ -88,6 +88,11 @@ impl UidSpace {
         self.memory = Arc::clone(memory);
     }
 
+    /// Returns the memory of names of all kinds.
+    pub(super) fn memory_used(&self) -> usize {
+        self.memory.used()
+    }
+
     /// Fails if a new name is too long, or if there is no room for it.
     pub(crate) fn check_new(&self, name: &str) -> Result<(), Error> {
         self.limits.check_length(self.kind, name)?;

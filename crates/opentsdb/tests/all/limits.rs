@@ -197,7 +197,12 @@ fn names_are_bounded_in_length_and_number() {
             &Allowance::default(),
         )
     };
+    assert_eq!(daemon.tsd.name_bytes_max(), 5000);
+    // A name takes its text and 200 bytes, so that there is no room for another one.
+    let used = daemon.tsd.name_bytes();
+    assert!((4800..=5000).contains(&used), "{used}");
     assert_eq!(put("a").0, 200);
+    assert_eq!(daemon.tsd.name_bytes(), used);
     let (status, text) = put("another");
     assert_eq!(status, 400);
     assert!(text.contains("opentsdb.uid_bytes_max"), "{text}");

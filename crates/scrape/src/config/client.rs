@@ -3,6 +3,7 @@
 
 use reqwest::Url;
 
+use super::shown::refuse_placeholder;
 use super::{
     Credentials, HeaderConfig, HttpClientConfig, ProxyConfig, Secret, TlsClientConfig, TlsVersion,
 };
@@ -237,6 +238,7 @@ fn headers(fields: &mut Fields<'_>) -> Vec<HeaderConfig> {
         let name = header_name(entry, &path, &RESERVED_HEADERS, fields.source);
         let mut header = Fields::of(&entry.node, format!("{path}.{}", entry.key), fields.source);
         let values = header.texts("values");
+        refuse_placeholder(&header, "values", &values);
         let given = secret_texts(&mut header);
         let files = header.texts("files");
         let files = files

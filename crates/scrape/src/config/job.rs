@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::shown::{NO_PLACEHOLDER, refuse_placeholder};
 use super::{
     HttpClientConfig, NameEscaping, NameValidation, Scheme, ScrapeConfig, ScrapeProtocol, client,
     rules, targets,
@@ -334,9 +335,8 @@ fn params(fields: &mut Fields<'_>) -> BTreeMap<String, Vec<String>> {
                 continue;
             }
         };
-        if values.iter().any(|value| value == SECRET_PLACEHOLDER) {
-            let reason = targets::NO_PLACEHOLDER;
-            fields.source.report(entry.node.at, &path, reason);
+        if values.iter().any(|value| value.contains(SECRET_PLACEHOLDER)) {
+            fields.source.report(entry.node.at, &path, NO_PLACEHOLDER);
         }
         params.insert(entry.key.clone(), values);
     }
@@ -355,6 +355,8 @@ fn external_labels(
         }
         *value = expand_variables(value, variable);
     }
+    let values = labels.iter().map(|(_, value)| value);
+    refuse_placeholder(fields, "external_labels", values);
     labels.sort();
     labels
 }

@@ -11,7 +11,7 @@ use super::job::{
     LIMIT_KEYS, LOG_KEYS, REQUEST_KEYS, TIMESTAMP_KEYS,
 };
 use super::rules::DEFAULT_PATTERN;
-use super::shown::{shown_label, shown_value};
+use super::shown::{ADDRESS, shown_label, shown_value};
 use super::{
     Credentials, Discovery, DnsRecord, HeaderConfig, HttpClientConfig, NameEscaping,
     NameValidation, ProxyConfig, RelabelAction, RelabelRule, ScrapeConfig, ScrapeProtocol, Secret,
@@ -269,8 +269,9 @@ fn discoveries(map: &mut Map, discoveries: &[Discovery]) {
 
 fn group_map(group: &TargetGroup) -> Map {
     let mut map = Map::default();
-    let targets = group.targets.iter().cloned().map(Tree::Text).collect();
-    map.put("targets", Tree::List(targets));
+    let targets = group.targets.iter();
+    let shown = targets.map(|target| Tree::Text(shown_label(ADDRESS, target).into()));
+    map.put("targets", Tree::List(shown.collect()));
     map.map("labels", pairs(&group.labels));
     map
 }

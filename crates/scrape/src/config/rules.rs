@@ -2,6 +2,7 @@
 
 use icecore_model::AnchoredRegex;
 
+use super::shown::refuse_placeholder;
 use super::{NameValidation, RelabelAction, RelabelRule};
 use icecore_settings::{Choice as _, Fields};
 
@@ -46,6 +47,7 @@ fn read(mut fields: Fields<'_>, names: NameValidation) -> Option<RelabelRule> {
         name_validation: names,
         regex: regex?,
     };
+    refuse_placeholder(&fields, "replacement", [&rule.replacement]);
     if action_is_known && modulus_is_known {
         check(&rule, &fields);
     }

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::shown::{NO_PLACEHOLDER, refuse_placeholder};
 use super::{Discovery, DnsRecord, NameValidation, TargetGroup, client, shown_address};
 use icecore_settings::{Choice as _, Fields, Problem, SECRET_PLACEHOLDER, SourceFile, Value};
 
@@ -47,10 +48,6 @@ const UNSUPPORTED: [&str; 29] = [
 
 const SUPPORTED: &str = "static_configs, file_sd_configs, http_sd_configs, dns_sd_configs";
 
-/// The reason against a configuration that was pasted from where secrets are not shown.
-pub(super) const NO_PLACEHOLDER: &str =
-    "expected the secret itself, not the placeholder that is printed for it";
-
 /// Explains keys of Prometheus that are not supported.
 pub(super) fn explain_unknown(key: &str, unknown: Problem) -> Problem {
     if UNSUPPORTED.contains(&key) {
@@ -89,6 +86,7 @@ fn group(
     check_addresses: bool,
 ) -> TargetGroup {
     let targets = fields.texts("targets");
+    refuse_placeholder(&fields, "targets", &targets);
     if check_addresses && let Some(url) = targets.iter().find(|target| target.contains('/')) {
         let url = shown_address(url);
         let reason =
@@ -101,6 +99,7 @@ fn group(
             fields.report("labels", format!("{name:?} is no label name"));
         }
     }
+    refuse_placeholder(&fields, "labels", labels.iter().map(|(_, value)| value));
     fields.finish();
     TargetGroup {
         targets,

@@ -476,10 +476,14 @@ scrape_configs:
   http_sd_configs:
   - {url: 'http://u:hunter2@sd', authorization: {credentials: hunter2}}
   - {url: 'http://sd/targets?env=open&apikey=hunter2'}
-  params: {module: [open], api_key: [hunter2, hunter2], token: ['']}
-  static_configs: [{targets: [a], labels: {__param_access_token: hunter2, team: open}}]
+  params: {module: [open], api_key: [hunter2, hunter2], token: [''], target: ['h://u:hunter2@g']}
+  static_configs:
+  - targets: [a, 'u:hunter2@b:9100', 'https://u:hunter2@c/x?apikey=hunter2']
+    labels: {__param_access_token: hunter2, __param_target: 'u:hunter2@d', team: open}
+  - {targets: [], labels: {link: 'https://u:hunter2@e/x?token=hunter2'}}
   relabel_configs:
   - {target_label: __param_sig, replacement: hunter2}
+  - {target_label: __param_target, replacement: 'https://u:hunter2@f/$1'}
   - {target_label: open, replacement: open}
 - job_name: b
   bearer_token: hunter2
@@ -495,6 +499,12 @@ scrape_configs:
         "url: \"http://sd/targets?env=open&apikey=<secret>\"",
         "api_key:\n    - \"<secret>\"\n    - \"<secret>\"",
         "\"__param_access_token\": \"<secret>\"",
+        "<secret>@b:9100",
+        "https://<secret>@c/x?apikey=<secret>",
+        "<secret>@d",
+        "https://<secret>@e/x?token=<secret>",
+        "https://<secret>@f/$1",
+        "h://<secret>@g",
         "replacement: open",
         "team: open",
         "- open",
@@ -507,7 +517,17 @@ scrape_configs:
     }
     // Nothing is scraped with a placeholder for its credential.
     let pasted = settings(&found.rendered).unwrap_err();
-    for place in ["params.api_key", "http_sd_configs[1].url"] {
+    for place in [
+        "params.api_key",
+        "params.target",
+        "http_sd_configs[1].url",
+        "http_headers.X-Api-Key.values",
+        "static_configs[0].targets",
+        "static_configs[0].labels",
+        "static_configs[1].labels",
+        "relabel_configs[0].replacement",
+        "relabel_configs[1].replacement",
+    ] {
         let problem = pasted.iter().find(|problem| problem.contains(place));
         let problem = problem.unwrap_or_else(|| panic!("{place}: {pasted:#?}"));
         assert!(problem.contains("the secret itself"), "{problem}");

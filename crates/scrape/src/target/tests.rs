@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::RelabelAction;
+use crate::config::{RelabelAction, shown_label};
 use crate::testing::{job, rule};
 
 fn group(address: &str, labels: &[(&str, &str)]) -> TargetGroup {
@@ -21,6 +21,21 @@ fn target(config: &ScrapeConfig, group: &TargetGroup) -> TargetSpec {
     match one(config, group).unwrap() {
         RelabelOutcome::Target(spec) => *spec,
         RelabelOutcome::Dropped(labels) => panic!("dropped: {labels:?}"),
+    }
+}
+
+/// Checks that labels are shown without a secret.
+fn check_shown(labels: &LabelSet) {
+    for (name, value) in labels.iter() {
+        let shown = shown_label(name, value);
+        assert!(!shown.contains("hunter2"), "{name}: {shown}");
+    }
+}
+
+fn dropped(config: &ScrapeConfig, group: &TargetGroup) -> LabelSet {
+    match one(config, group).unwrap() {
+        RelabelOutcome::Dropped(labels) => labels,
+        RelabelOutcome::Target(spec) => panic!("not dropped: {spec:?}"),
     }
 }
 
@@ -107,6 +122,62 @@ fn the_url_is_asked_with_its_secrets_and_shown_without() {
         let error = one(&config, &group(address, labels)).unwrap_err();
         assert!(!error.contains("hunter2"), "{error}");
     }
+}
+
+#[test]
+fn credentials_of_an_address_are_used_and_not_shown() {
+    let given = group("u:hunter2@host:9100", &[]);
+    let spec = target(&job(), &given);
+    assert_eq!(spec.url.parsed.password(), Some("hunter2"));
+    assert_eq!(spec.url.shown, "http://<secret>@host:9100/metrics");
+    assert_eq!(public(&spec), [("instance", "host:9100"), ("job", "test")]);
+    let mut config = job();
+    config.relabel = vec![rule(RelabelAction::Drop, "__address__", ".*", "", "")];
+    for labels in [spec.discovered, dropped(&config, &given)] {
+        let address = shown_label(ADDRESS, labels.get(ADDRESS));
+        assert_eq!(address, "<secret>@host:9100");
+        check_shown(&labels);
+    }
+}
+
+/// As an exporter that probes others is asked.
+#[test]
+fn a_target_that_is_a_parameter_is_shown_without_its_secrets() {
+    let mut config = job();
+    config.relabel = vec![
+        rule(
+            RelabelAction::Replace,
+            "__address__",
+            "(.*)",
+            "__param_target",
+            "$1",
+        ),
+        rule(
+            RelabelAction::Replace,
+            "",
+            "(.*)",
+            "__address__",
+            "prober:9115",
+        ),
+    ];
+    let given = group("https://u:hunter2@shop/x?apikey=hunter2&env=open", &[]);
+    let spec = target(&config, &given);
+    let asked = "https://u:hunter2@shop/x?apikey=hunter2&env=open";
+    let asked: String = form_urlencoded::byte_serialize(asked.as_bytes()).collect();
+    assert_eq!(spec.url.parsed.query(), Some(&*format!("target={asked}")));
+    assert_eq!(
+        spec.url.shown,
+        "http://prober:9115/metrics?target=https%3A%2F%2F<secret>%40shop%2Fx%3Fapikey%3D<secret>\
+         %26env%3Dopen"
+    );
+    let address = shown_label(ADDRESS, spec.discovered.get(ADDRESS));
+    assert_eq!(address, "https://<secret>@shop/x?apikey=<secret>&env=open");
+    check_shown(&spec.discovered);
+    check_shown(&spec.labels);
+    // One without a scheme is probed as well.
+    let spec = target(&config, &group("u:hunter2@shop", &[]));
+    let shown = "http://prober:9115/metrics?target=<secret>%40shop";
+    assert_eq!(spec.url.shown, shown);
 }
 
 #[test]

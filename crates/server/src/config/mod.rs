@@ -89,6 +89,7 @@ impl Config {
         let mut problems = loader.problems;
         if problems.is_empty() {
             problems = contradictions(&config);
+            problems.extend(unset_web_config(&config));
         }
         if problems.is_empty() {
             Ok(config)
@@ -244,6 +245,28 @@ fn contradictions(config: &Config) -> Vec<Problem> {
         "must not be above events.memory_limit, or events are refused before they get into files",
     );
     problems
+}
+
+/// Refuses a path of the web configuration file that is given and empty: a variable that a script
+/// forgot to set must not open a server.
+fn unset_web_config(config: &Config) -> Option<Problem> {
+    const KEY: &str = "server.web_config";
+    const REASON: &str = "is empty: requests would need no credential; name a file, or leave this \
+                          out to run without access control";
+    if !config.server.web_config.is_empty() {
+        return None;
+    }
+    if matches!(config.source(KEY), Some(Source::Flag(_))) {
+        return Some(REGISTRY.problem(KEY, REASON, &config.sources));
+    }
+    let setting = SETTINGS.iter().find(|setting| setting.key == KEY)?;
+    let names = [setting.short_variable(), Some(setting.variable())];
+    let is_set_to_nothing = |name: &String| {
+        let mut variables = config.inputs.environment.iter();
+        variables.any(|(given, value)| given.to_str() == Some(name.as_str()) && value.is_empty())
+    };
+    let name = names.into_iter().flatten().find(is_set_to_nothing)?;
+    Some(Problem::new(name, REASON))
 }
 
 /// Returns `true` if text is the name of a host, and nothing else.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Holds always: a configuration in force is one that could have been started with, except for
-//! settings that are named as waiting for a restart.
+//! settings that are named as waiting for a restart. A setting that protects is not taken back.
 
 use super::{Config, ConfigError, SETTINGS, Setting};
 
@@ -44,6 +44,10 @@ const LIVE: [&str; 29] = [
     "retention",
 ];
 
+/// Live settings that a reload does not take back: without them pages of other sites could read
+/// more, and a file is empty or incomplete while an editor writes it.
+const PROTECTING: [&str; 1] = ["server.cors_origin"];
+
 /// What a reload did about settings, by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
@@ -71,7 +75,10 @@ impl Config {
         let mut changes = Changes::default();
         for (index, setting) in SETTINGS.iter().enumerate() {
             let differs = differs(setting, self, anew);
-            if differs && !is_live(setting) {
+            let is_unprotected = PROTECTING.contains(&setting.key)
+                && self.is_explicit(setting.key)
+                && !anew.is_explicit(setting.key);
+            if differs && (!is_live(setting) || is_unprotected) {
                 changes.waiting.push(setting.key);
                 continue;
             }
@@ -166,6 +173,30 @@ icecore:
         let (_, changes) = merged.reloaded(&anew);
         assert!(changes.applied.is_empty());
         assert_eq!(changes.waiting, waiting);
+    }
+
+    #[test]
+    fn a_file_that_is_empty_or_cut_off_lets_no_other_pages_read() {
+        let before = "icecore: {server: {cors_origin: 'https://a\\.example'}}";
+        let (directory, mut config) = load(before, &[]);
+        let path = directory.path().join("icecore.yml");
+        for file in ["", "icecore: {log: {level: debug}}"] {
+            std::fs::write(&path, file).unwrap();
+            let anew = config.reread().unwrap();
+            let (merged, changes) = config.reloaded(&anew);
+            assert_eq!(changes.waiting, ["server.cors_origin"], "{file}");
+            // Its pages may also go on writing.
+            let origins = merged.explicit_cors_origin().expect(file);
+            assert!(origins.allows("https://a.example"), "{file}");
+            assert!(!origins.allows("https://b.example"), "{file}");
+            config = merged;
+        }
+        let after = "icecore: {server: {cors_origin: 'https://b\\.example'}}";
+        std::fs::write(&path, after).unwrap();
+        let (merged, changes) = config.reloaded(&config.reread().unwrap());
+        assert!(changes.applied.contains(&"server.cors_origin"));
+        assert!(merged.server.cors_origin.allows("https://b.example"));
+        assert!(!merged.server.cors_origin.allows("https://a.example"));
     }
 
     #[test]

@@ -390,6 +390,33 @@ fn bad_values_say_what_was_expected_and_found() {
 }
 
 #[test]
+fn a_web_configuration_file_without_a_name_is_an_error() {
+    for (inputs, name) in [
+        (flags(&[("server.web_config", "")]), "--web.config.file"),
+        (
+            environment(&[("ICECORE_WEB_CONFIG_FILE", "")]),
+            "ICECORE_WEB_CONFIG_FILE",
+        ),
+        (
+            environment(&[("ICECORE_SERVER_WEB_CONFIG", "")]),
+            "ICECORE_SERVER_WEB_CONFIG",
+        ),
+    ] {
+        let error = Config::load(&inputs).unwrap_err().to_string();
+        let expected = format!("{name}: is empty: requests would need no credential");
+        assert!(error.contains(&expected), "{error}");
+        assert!(error.contains("leave this out"), "{error}");
+    }
+    // One that names a file counts.
+    let mut inputs = environment(&[("ICECORE_WEB_CONFIG_FILE", "")]);
+    inputs.flags = vec![("server.web_config".into(), "web.yml".into())];
+    assert_eq!(Config::load(&inputs).unwrap().server.web_config, "web.yml");
+    // What `icecore config` prints can be given back.
+    let config = load_file("icecore: {server: {web_config: ''}}").unwrap();
+    assert_eq!(config.server.web_config, "");
+}
+
+#[test]
 fn all_problems_are_reported_at_once() {
     let file = file("icecore: {log: {level: loud, colour: red}}");
     let inputs = Inputs {

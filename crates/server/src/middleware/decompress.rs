@@ -4,7 +4,8 @@
 //! - No more than the allowed bytes are produced, and of those none before the caller has agreed to
 //!   the memory, so that a bomb costs what an honest request of that size costs.
 //! - A body does not expand to more than [`RATIO_MAX`] times what was sent, so that work is in
-//!   proportion to what a client sends.
+//!   proportion to what a client sends. Imports, which are exports of others, have a limit of their
+//!   own.
 //! - A body is compressed once or not at all: a second layer multiplies what a bomb can do, and no
 //!   client sends one.
 //!
@@ -29,28 +30,32 @@ pub(crate) const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// Bytes that any body may expand to.
 const EXPANDED_FREE: u64 = 32 << 20;
 
-/// Most bytes that a byte of a compressed body may expand to, beyond those that are free. Exports
-/// come to 10 to 60, those of constant values with long labels to 150. Of gzip, 1 030 are possible,
-/// and any number of zstd.
-pub(crate) const RATIO_MAX: u64 = 256;
+/// Most bytes that a byte of a compressed body may expand to, beyond those that are free. What
+/// agents send comes to 10 to 60. Of gzip, 1 032 are possible, of zstd 32 000.
+const RATIO_MAX: u64 = 256;
 
 /// Fails if so many bytes of a compressed body expanded to too many.
-pub(crate) fn check_ratio(sent: u64, expanded: u64) -> Result<(), RatioExceeded> {
-    if expanded <= EXPANDED_FREE.saturating_add(sent.saturating_mul(RATIO_MAX)) {
+pub(crate) fn check_ratio(sent: u64, expanded: u64, ratio_max: u64) -> Result<(), RatioExceeded> {
+    if expanded <= EXPANDED_FREE.saturating_add(sent.saturating_mul(ratio_max)) {
         return Ok(());
     }
-    Err(RatioExceeded { sent, expanded })
+    Err(RatioExceeded {
+        sent,
+        expanded,
+        ratio_max,
+    })
 }
 
 /// A body expands to far more than bodies do.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
     "{sent} bytes of the body expand to more than {expanded}; a compressed body may expand \
-     {RATIO_MAX}-fold: send it in parts, or without compression"
+     {ratio_max}-fold: send it in parts, or without compression"
 )]
 pub(crate) struct RatioExceeded {
     sent: u64,
     expanded: u64,
+    ratio_max: u64,
 }
 
 /// How a request body is compressed.
@@ -184,7 +189,7 @@ fn read_bounded(
 ) -> Result<(), DecompressError> {
     loop {
         let expanded = u64::try_from(into.len()).unwrap_or(u64::MAX);
-        check_ratio(sent, expanded).map_err(DecompressError::Ratio)?;
+        check_ratio(sent, expanded, RATIO_MAX).map_err(DecompressError::Ratio)?;
         let step = STEP_BYTES.min(max - into.len());
         if step == 0 {
             // Full: right if nothing more comes.

@@ -15,8 +15,13 @@ use std::sync::Arc;
 use icecore_model::{BoxFuture, Clock, MAX_TIMESTAMP_MS, Matcher, MemoryBudget, StoreError};
 use icecore_opentsdb::{Config, LabelIndex, PointDeletion, Stores, Tsd};
 use icecore_storage::{Database, Deletion, LabelQuery};
+use tracing::warn;
 
 use crate::usage::{CountingSource, QueryUsage};
+
+/// Percent of `opentsdb.uid_bytes_max` beyond which a start warns: what takes years to get there is
+/// seen months before, and what came with an upgrade at once.
+const NAMES_WARNED_PERCENT: usize = 80;
 
 /// Opens OpenTSDB's view of a database: reads all names.
 pub(crate) async fn open(
@@ -37,7 +42,22 @@ pub(crate) async fn open(
         deletion: Arc::new(SeriesDeletion(database.clone())),
         labels: Arc::new(DatabaseLabels(database.clone())),
     };
-    Tsd::open(config, stores, clock).await
+    let tsd = Tsd::open(config, stores, clock).await?;
+    let (used, max) = (tsd.name_bytes(), tsd.name_bytes_max());
+    if are_nearly_full(used, max) {
+        warn!(
+            used,
+            max,
+            "names with UIDs are near opentsdb.uid_bytes_max: at the limit points with new names \
+             are refused; raise it, or find the client that sends ever new names"
+        );
+    }
+    Ok(tsd)
+}
+
+/// Returns `true` if names use so much of their limit that a start warns.
+fn are_nearly_full(used: usize, max: usize) -> bool {
+    used > max / 100 * NAMES_WARNED_PERCENT
 }
 
 /// Labels by the index of a database.
@@ -93,5 +113,18 @@ impl PointDeletion for SeriesDeletion {
             self.0.delete_series(deletion).await?;
             Ok(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_warns_above_four_fifths() {
+        for (used, expected) in [(0, false), (800, false), (801, true), (5000, true)] {
+            assert_eq!(are_nearly_full(used, 1000), expected, "{used}");
+        }
+        assert!(!are_nearly_full(usize::MAX / 2, usize::MAX));
     }
 }

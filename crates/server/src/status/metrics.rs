@@ -7,12 +7,14 @@
 //! | `icecore_access_…`, `icecore_tls_…` | refused requests and connections (`icecore_access`) |
 //! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
 //! | `icecore_events_…` | events (`metrics::events`) |
+//! | `icecore_opentsdb_…` | names with UIDs (`icecore_opentsdb`) |
 //! | `icecore_maintenance_…`, `icecore_buckets_by_size` | maintenance (`metrics::maintenance`) |
 //! | `icecore_…` | storage's own counters and gauges |
 //! | `slatedb_…` | SlateDB's |
 //! | `process_…` | the operating system's (`metrics::process`) |
 
 use icecore_model::MetricType;
+use icecore_opentsdb::Tsd;
 use icecore_storage::{Database, Gauges, SlateMetricValue, StoreOperation};
 use icecore_wire::prometheus::TextWriter;
 
@@ -34,6 +36,9 @@ pub(crate) fn render(database: &Database, app: &App) -> Vec<u8> {
     maintenance::write(&mut text, database);
     queries(&mut text, app);
     requests(&mut text, app);
+    if let Ok(tsd) = app.opentsdb() {
+        names(&mut text, tsd);
+    }
     if let Ok(open) = app.events() {
         events::write(&mut text, open);
     }
@@ -368,6 +373,21 @@ fn requests(text: &mut TextWriter, app: &App) {
         "icecore_write_body_bytes_max",
         "What write bodies may take together; beyond it writes get 503.",
         app.limits.write_bytes_max() as f64,
+    );
+}
+
+fn names(text: &mut TextWriter, tsd: &Tsd) {
+    gauge(
+        text,
+        "icecore_opentsdb_name_bytes",
+        "Memory of names with UIDs, which are never given back.",
+        tsd.name_bytes() as f64,
+    );
+    gauge(
+        text,
+        "icecore_opentsdb_name_bytes_max",
+        "What names with UIDs may take (opentsdb.uid_bytes_max); beyond it new ones are refused.",
+        tsd.name_bytes_max() as f64,
     );
 }
 

@@ -55,7 +55,7 @@ pub(super) struct BatchReader {
     pub(super) limits: BatchLimits,
     pub(super) batches: mpsc::Sender<Batch>,
     pub(super) memory: WriteMemory,
-    /// Counts samples and waiting for the limits of compressed bodies.
+    /// Counts waiting for the limit of compressed bodies.
     pub(super) meter: Arc<Meter>,
 }
 
@@ -247,9 +247,6 @@ impl BatchReader {
     }
 
     fn send(&self, batch: Batch) -> Result<(), ReadError> {
-        if let Content::Gathered(gathered) = &batch.content {
-            self.meter.count_samples(gathered.len());
-        }
         let sent = self.meter.waiting(|| self.batches.blocking_send(batch));
         sent.map_err(|_| ReadError::Cancelled)
     }
