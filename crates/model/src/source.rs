@@ -231,7 +231,7 @@ impl Levels {
         self.at(timestamp_ms).floor(timestamp_ms)
     }
 
-    /// Whether anything is rolled up.
+    /// Returns `true` if anything is rolled up.
     pub fn has_rolled(&self) -> bool {
         self.segments
             .iter()

@@ -169,7 +169,7 @@ enum Content {
 struct Key {
     text: String,
     at: Position,
-    /// Whether it stands for the keys of other maps. One in quotes is a word like any other.
+    /// Set where it stands for the keys of other maps. One in quotes is a word like any other.
     is_merge: bool,
 }
 

@@ -26,7 +26,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::slate::read_view::View;
 
-/// How far the clock moves before it is remembered while it is off: in a minute it gets there.
+/// The move of the clock after which it is remembered while it is off: it takes a minute.
 const OFF_STEP_MS: i64 = HOUR_MS / 6;
 
 pub(crate) struct Retention {

@@ -15,7 +15,7 @@ use super::file_list;
 /// each time.
 const REMEMBERED_MAX: usize = 1 << 20;
 
-/// What snapshots list. A snapshot does not change, so that each is read once.
+/// Lists of files of snapshots. A snapshot does not change, so that each is read once.
 #[derive(Default)]
 pub(super) struct KeptFiles {
     by_snapshot: HashMap<String, HashSet<u64>>,
@@ -30,7 +30,7 @@ impl KeptFiles {
 }
 
 impl Engine {
-    /// Those of some paths that no snapshot lists.
+    /// Returns the paths that no snapshot lists.
     pub(super) async fn not_kept(
         &self,
         known: &mut KeptFiles,

@@ -131,7 +131,7 @@ impl MemoryStore {
         self.shared.state.lock().kept.remove(id);
     }
 
-    /// How many times a state that is kept was read.
+    /// Counts the reads of states that are kept.
     pub fn kept_reads(&self) -> usize {
         self.shared.state.lock().kept_reads
     }

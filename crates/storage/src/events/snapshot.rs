@@ -64,7 +64,7 @@ enum Source {
     /// Of another process. Which of its cells a step has changed is not known here, so that none
     /// are kept.
     Followed(Arc<FollowedState>),
-    /// What a snapshot of the own database keeps.
+    /// The state that a snapshot of the own database keeps.
     Kept(OwnedReader),
 }
 

@@ -72,8 +72,7 @@ pub(crate) struct Maintenance {
     cleaning: tokio::sync::Mutex<()>,
     /// Held by the one snapshot that is being made: names are looked at before.
     snapshotting: tokio::sync::Mutex<()>,
-    /// Held while others are told what is too old: nobody is told of an earlier time after a later
-    /// one.
+    /// Held while others are told what is too old, so that the later time is the one that stays.
     telling: Mutex<()>,
 }
 

@@ -17,8 +17,8 @@
 //! - A file is no younger than a later one of its kind: they are numbered. So files from a time
 //!   when the store's clock was ahead do not stay until it gets there again.
 //! - When the store's clock steps ahead while it is looked at, as that of a directory can, nothing
-//!   is deleted until all that was written before the step is old enough. Of a step between two
-//!   processes nobody knows: what nothing refers to may go early then.
+//!   is deleted until all that was written before the step is old enough. A step between two
+//!   processes is not seen: what nothing refers to may go early then.
 //! - It ends with the database, whether that is closed, fenced or has failed.
 
 use std::fmt;
@@ -162,9 +162,9 @@ fn longest_age(options: &GarbageCollectorOptions) -> Duration {
 #[derive(Debug)]
 struct StoreTime {
     newest: Option<NewestManifest>,
-    /// When somebody looked last.
+    /// The time of the last look.
     looked: Instant,
-    /// How long nothing is deleted after the clock was set ahead.
+    /// The time without deletions after the clock was set ahead.
     rest: Duration,
     /// The end of that.
     rest_end: Option<Instant>,
@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(present(5, 9_240_000, 9), Some(9_300_000));
     }
 
-    /// A manifest is seen long after it was written where somebody looks seldom.
+    /// A manifest is seen long after it was written where looks are seldom.
     #[tokio::test]
     async fn a_manifest_that_is_seen_at_once_is_no_step_of_the_clock() {
         let start = Instant::now();

@@ -213,7 +213,7 @@ impl Reader {
     }
 }
 
-/// A reader that is closed when nobody has it any more.
+/// A reader that is closed when it is dropped.
 pub(crate) struct OwnedReader(Arc<Reader>);
 
 impl OwnedReader {

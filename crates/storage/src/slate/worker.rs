@@ -38,7 +38,7 @@ use super::tick_clock::TickClock;
 /// is started takes compaction away from whoever has it.
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// How often reading the times of the database is repeated before compaction is tried without.
+/// Repeats of reading the times of the database before compaction is tried without.
 const FOLLOW_RETRIES_MAX: usize = 8;
 
 /// How long a stop waits for the store, which may be what failed.

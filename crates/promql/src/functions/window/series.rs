@@ -150,8 +150,8 @@ impl RangeSeries {
         }
     }
 
-    /// What was read at levels, if there are any: times are rounded to their grids whether this
-    /// series has windows there or not.
+    /// The windows of the series, where any time is rolled up: times are rounded to the grids of
+    /// levels whether this series has windows there or not.
     pub(crate) fn rolled(&self) -> Option<&RolledSamples> {
         let rolled = match &self.rolled {
             Rolled::Owned(rolled) => rolled.as_ref(),

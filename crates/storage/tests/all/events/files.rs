@@ -136,7 +136,7 @@ fn large_files_and_failing_stores() {
     assert_eq!(part, large[16_777_000..33_555_000]);
 }
 
-/// What lists files can be read as a snapshot has it, for as long as there is one.
+/// Records, which list files, can be read as a snapshot has them, for as long as it is there.
 #[test]
 fn snapshots_keep_states() {
     let world = World::new();
