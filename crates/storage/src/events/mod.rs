@@ -179,7 +179,7 @@ impl EventStore for DatabaseEvents {
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<Box<dyn EventSnapshot>>, StoreError>> {
         Box::pin(async move {
-            let state = Snapshot::of_kept(&self.parts.context, id).await?;
+            let state = snapshot::Snapshot::of_kept(&self.parts.context, id).await?;
             Ok(state.map(|state| Box::new(state) as Box<dyn EventSnapshot>))
         })
     }

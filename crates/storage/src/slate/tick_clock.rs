@@ -142,10 +142,10 @@ async fn latest_ms(path: &Path, store: &Arc<dyn ObjectStore>) -> Result<i64, sla
         let alive_ms = compaction.worker().map(|worker| worker.last_heartbeat_ms);
         [Some(compaction.id().timestamp_ms()), alive_ms]
     });
-    let begun = begun.flatten().map(named_ms);
+    let begun = begun.flatten().map(named_ms).max();
     let logged = log_tick(path, store, manifest.replay_after_wal_id()).await?;
-    let times = begun.chain([names_ms(&manifest), manifest.last_l0_clock_tick()]);
-    Ok(times.fold(logged, i64::max))
+    let stored = names_ms(&manifest).max(manifest.last_l0_clock_tick());
+    Ok(begun.unwrap_or(i64::MIN).max(stored).max(logged))
 }
 
 /// The latest name of a file that the manifest has, or had.
