@@ -210,9 +210,9 @@ impl Generator {
 
     fn pattern(&mut self, is_large: bool) -> String {
         let number = self.random.below(1000);
-        let times = 1 + self.random.below(if is_large { 120 } else { 8 });
+        let times = 1 + self.random.below(if is_large { 150 } else { 8 });
         match self.random.below(8) {
-            0..4 if is_large => format!(r"\pL{{{times}}}{number}"),
+            0..6 if is_large => format!(r"\pL{{{times}}}{number}"),
             0 => format!("[a-z]*{number}.{{{times}}}"),
             1 => format!("(v{{{times}}}){{{times}}}[ab]{number}"),
             2 => format!("(a|b{number}).*"),
