@@ -56,7 +56,10 @@ pub use histogram::{
 pub use implied::{GROUP_BY, ImpliedMatchers, ROLLUP_LABEL};
 pub use kahan::kahan_add;
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
-pub use matcher::{AnchoredRegex, ExpansionTooLong, MatchOp, Matcher, MatcherError, ValueLookup};
+pub use matcher::{
+    AnchoredRegex, ExpansionTooLong, MAX_PATTERN_BYTES, MatchOp, Matcher, MatcherBudget,
+    MatcherError, ValueLookup,
+};
 pub use memory::{MemoryBudget, OutOfMemory, Reservation};
 pub use metadata::{Metadata, MetricType, Temporality};
 pub use metrics::{Counter, DURATION_BOUNDS, Durations};

@@ -1,8 +1,8 @@
 //! Queries that make labels: nested calls of label functions, joins that copy labels, counted
-//! values, and what names labels in annotations and errors.
+//! values, and what names labels in annotations and errors; and queries of many patterns.
 //!
 //! The input is two numbers: a seed of the query, and one of its time. Each query must end within
-//! its memory and a fixed allowance for batches in flight and text.
+//! its memory and a fixed allowance for batches in flight and text, or for compiled patterns.
 
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
@@ -23,6 +23,19 @@ const QUERY_BYTES: usize = 4 << 20;
 /// Memory of a query besides: batches in flight and text.
 const ALLOWANCE: usize = 16 << 20;
 
+/// Memory of a query that may have many patterns: they have a limit of their own.
+const PATTERNS_ALLOWANCE: usize = 64 << 20;
+
+/// Ends a query on the slowest machine only: memory ends those that make too much.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Most bytes of a query to which more is added. Operators that repeat their input double it, and
+/// so the work; a run of many queries must end.
+const TEXT_MAX: usize = 16 << 10;
+
+/// Most patterns of a selector.
+const PATTERNS_MAX: usize = 24;
+
 /// Label functions around one vector.
 const NESTED_MAX: usize = 24;
 
@@ -42,22 +55,34 @@ const LABELS: [&str; 12] = [
 ];
 
 pub fn targets() -> Vec<Target> {
-    vec![Target {
+    let labels = Target {
         name: "promql_labels",
-        seeds: || {
-            LazyLock::force(&DATA);
-            (0..64u64).map(|seed| numbers(seed, seed)).collect()
-        },
-        run: |input| {
-            let number = |place: usize| {
-                let bytes = input.get(8 * place..8 * place + 8);
-                let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
-                u64::from_le_bytes(bytes.unwrap_or_default())
-            };
-            answer(number(0), number(1));
-        },
+        seeds,
+        run: |input| answer(&Generator::new(number(input, 0)).query(), number(input, 1)),
         memory_base: QUERY_BYTES + ALLOWANCE,
-    }]
+    };
+    let patterns = Target {
+        name: "promql_patterns",
+        run: |input| {
+            let query = Generator::new(number(input, 0)).query_of_patterns();
+            answer(&query, number(input, 1));
+        },
+        memory_base: QUERY_BYTES + PATTERNS_ALLOWANCE,
+        ..labels
+    };
+    vec![labels, patterns]
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    LazyLock::force(&DATA);
+    (0..64u64).map(|seed| numbers(seed, seed)).collect()
+}
+
+/// The number at a place of the input; 0 where the input is too short.
+fn number(input: &[u8], place: usize) -> u64 {
+    let bytes = input.get(8 * place..8 * place + 8);
+    let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+    u64::from_le_bytes(bytes.unwrap_or_default())
 }
 
 fn numbers(query: u64, time: u64) -> Vec<u8> {
@@ -97,8 +122,7 @@ static DATA: LazyLock<MemorySource> = LazyLock::new(|| {
     source
 });
 
-fn answer(query_seed: u64, time_seed: u64) {
-    let query = Generator::new(query_seed).query();
+fn answer(query: &str, time_seed: u64) {
     let random = &mut Random::new(time_seed);
     let end_ms = DATA_MS + random.within(0..900_000);
     let time = if random.one_in(2) {
@@ -111,7 +135,7 @@ fn answer(query_seed: u64, time_seed: u64) {
         }
     };
     let request = Request {
-        query,
+        query: query.to_owned(),
         time,
         lookback_ms: None,
         limit: None,
@@ -125,7 +149,7 @@ fn answer(query_seed: u64, time_seed: u64) {
         eprintln!("{request:?}");
     }
     let engine = Engine::new(EngineOptions {
-        timeout: Duration::from_millis(500),
+        timeout: QUERY_TIMEOUT,
         memory_max: QUERY_BYTES,
         delayed_name_removal: random.one_in(2),
         ..EngineOptions::default()
@@ -152,9 +176,51 @@ impl Generator {
         let nested = 1 + self.random.below(NESTED_MAX);
         let mut query = self.selector().to_owned();
         for _ in 0..nested {
+            if query.len() > TEXT_MAX {
+                break;
+            }
             query = self.around(&query);
         }
         query
+    }
+
+    /// Selectors of many patterns, few of which are large when compiled: those take long.
+    fn query_of_patterns(&mut self) -> String {
+        let is_large = self.random.one_in(64);
+        let selectors = 1 + self.random.below(3);
+        let selectors: Vec<String> = (0..selectors).map(|_| self.patterns(is_large)).collect();
+        let query = selectors.join(" or ");
+        match self.random.below(4) {
+            0 => self.around(&query),
+            _ => query,
+        }
+    }
+
+    fn patterns(&mut self, is_large: bool) -> String {
+        let count = 1 + self.random.below(PATTERNS_MAX);
+        let patterns: Vec<String> = (0..count)
+            .map(|_| {
+                let label = self.label();
+                let op = self.random.pick(&["=~", "!~"]);
+                format!("{label}{op}`{}`", self.pattern(is_large))
+            })
+            .collect();
+        format!("{{job=\"api\", {}}}", patterns.join(", "))
+    }
+
+    fn pattern(&mut self, is_large: bool) -> String {
+        let number = self.random.below(1000);
+        let times = 1 + self.random.below(if is_large { 150 } else { 8 });
+        match self.random.below(8) {
+            0..6 if is_large => format!(r"\pL{{{times}}}{number}"),
+            0 => format!("[a-z]*{number}.{{{times}}}"),
+            1 => format!("(v{{{times}}}){{{times}}}[ab]{number}"),
+            2 => format!("(a|b{number}).*"),
+            3 => format!("(?i)host-{number}|.*"),
+            4 => format!("host-[0-9]+|[^x]{{0,{times}}}{number}"),
+            5 => format!(".*{number}.*"),
+            _ => "host-1.*|v+|.?".to_owned(),
+        }
     }
 
     fn selector(&mut self) -> &'static str {

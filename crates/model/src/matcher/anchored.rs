@@ -6,12 +6,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use regex::{Captures, Regex};
+use regex::Captures;
 use thiserror::Error;
 
 use super::MatcherError;
 use super::go_syntax::translate_with_groups;
 use super::pattern::{MAX_PATTERN_BYTES, Pattern, Shape, compile};
+use super::recent::Compiled;
 
 /// The pattern that relabelling uses where none is given: everything, caught by one group.
 const EVERYTHING: &str = "(.*)";
@@ -27,7 +28,7 @@ pub struct AnchoredRegex {
     pattern: String,
     /// Whether the pattern matches, answered without the regex where that is possible.
     test: Arc<Pattern>,
-    regex: Regex,
+    compiled: Compiled,
     /// The names of the groups from group 1 on, empty for those without.
     group_names: Vec<String>,
 }
@@ -55,7 +56,7 @@ impl AnchoredRegex {
         Ok(Self {
             pattern: pattern.to_owned(),
             test: Arc::new(Pattern::new(pattern)?),
-            regex: compile(pattern, &translated)?,
+            compiled: compile(pattern, &translated)?,
             group_names: groups.into_iter().map(str::to_owned).collect(),
         })
     }
@@ -63,6 +64,12 @@ impl AnchoredRegex {
     /// As it was written.
     pub fn pattern(&self) -> &str {
         &self.pattern
+    }
+
+    /// Bytes of compiled regexes that are too large to be shared with other users of the pattern;
+    /// 0 for most patterns.
+    pub fn unshared_bytes(&self) -> usize {
+        self.test.unshared_bytes() + self.compiled.unshared_bytes()
     }
 
     pub fn is_match(&self, text: &str) -> bool {
@@ -106,7 +113,7 @@ impl AnchoredRegex {
         if !matches!(self.test.shape(), Shape::Regex { .. }) && !self.test.matches(text) {
             return Ok(None);
         }
-        let Some(captures) = self.regex.captures(text) else {
+        let Some(captures) = self.compiled.regex.captures(text) else {
             return Ok(None);
         };
         let captured = |name: &str| self.captured(&captures, name);

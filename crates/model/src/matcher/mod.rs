@@ -9,10 +9,12 @@
 //!   and the dot matches a newline.
 //! - An absent label has the empty value.
 //! - A matcher is checked and compiled once, when it is made; cloning shares it.
-//! - Time to match is linear in the value, memory is bounded by the named limits of `pattern`.
+//! - Time to match is linear in the value. Memory is bounded by the named limits of `pattern` and
+//!   `recent` for one matcher, by that of `budget` for those of a request.
 
 mod analysis;
 mod anchored;
+mod budget;
 mod go_syntax;
 mod pattern;
 mod recent;
@@ -24,7 +26,11 @@ use thiserror::Error;
 
 use crate::quote::{write_label_name, write_quoted};
 pub use anchored::{AnchoredRegex, ExpansionTooLong};
-use pattern::{MAX_COMPILED_BYTES, MAX_PARSED_BYTES, MAX_PATTERN_BYTES, Pattern, Shape};
+use budget::MAX_REQUEST_BYTES;
+pub use budget::MatcherBudget;
+pub use pattern::MAX_PATTERN_BYTES;
+use pattern::{MAX_PARSED_BYTES, Pattern, Shape};
+use recent::MAX_COMPILED_BYTES;
 
 /// How a matcher compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +61,7 @@ struct Inner {
     name: String,
     value: String,
     /// Present for the two regex operators.
-    pattern: Option<Pattern>,
+    pattern: Option<Arc<Pattern>>,
 }
 
 /// Why a regular expression cannot be used.
@@ -71,6 +77,11 @@ pub enum MatcherError {
     TooComplex,
     #[error("regular expression takes more than {MAX_COMPILED_BYTES} bytes when compiled")]
     TooLarge,
+    #[error(
+        "the regular expressions of the request may take more than {MAX_REQUEST_BYTES} bytes when \
+         compiled: use fewer or simpler ones, or send several requests"
+    )]
+    TooManyLarge,
 }
 
 impl MatcherError {
@@ -115,7 +126,7 @@ impl Matcher {
         let value = value.into();
         let pattern = match op {
             MatchOp::Equal | MatchOp::NotEqual => None,
-            MatchOp::Regex | MatchOp::NotRegex => Some(Pattern::new(&value)?),
+            MatchOp::Regex | MatchOp::NotRegex => Some(Arc::new(Pattern::new(&value)?)),
         };
         let name = name.into();
         Ok(Self(Arc::new(Inner {

@@ -3,24 +3,20 @@
 //! Most patterns that people write are lists of values or a word with `.*` around it. Those never
 //! run a regex, and the lists are not even compiled to one.
 
-use regex::Regex;
 use regex_syntax::hir::{self, Hir};
 use regex_syntax::{ParserBuilder, ast};
 
 use super::MatcherError;
 use super::analysis::{common_prefix, enumerate, glob_of, without_edge_anchors};
 use super::go_syntax::translate;
-use super::recent;
+use super::recent::{self, Compiled};
 
 /// Longest pattern. A dashboard may list thousands of values in one pattern, so this is generous.
-pub(super) const MAX_PATTERN_BYTES: usize = 1 << 20;
+pub const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// Longest pattern that is more than a list of values. A parsed regex takes hundreds of bytes for
 /// each of its own, which are counted nowhere.
 pub(super) const MAX_PARSED_BYTES: usize = 128 << 10;
-
-/// Most memory a compiled regex may take. A counted repetition of a large class reaches it.
-pub(super) const MAX_COMPILED_BYTES: usize = 8 << 20;
 
 /// Most values to which a pattern is written out, unless the pattern itself lists more: beyond
 /// this, trying each stored value once is cheaper than looking all of them up.
@@ -37,7 +33,7 @@ pub(super) enum Shape {
     /// `prefix` is what every accepted value begins with.
     Regex {
         prefix: String,
-        regex: Regex,
+        compiled: Compiled,
     },
 }
 
@@ -63,7 +59,7 @@ impl Pattern {
         } else {
             Shape::Regex {
                 prefix: common_prefix(&hir),
-                regex: compile(pattern, &translated)?,
+                compiled: compile(pattern, &translated)?,
             }
         };
         Ok(Self { shape })
@@ -79,9 +75,34 @@ impl Pattern {
                 .binary_search_by(|literal| literal.as_str().cmp(value))
                 .is_ok(),
             Shape::Glob(glob) => glob.matches(value),
-            Shape::Regex { prefix, regex } => {
-                value.starts_with(prefix.as_str()) && regex.is_match(value)
+            Shape::Regex { prefix, compiled } => {
+                value.starts_with(prefix.as_str()) && compiled.regex.is_match(value)
             }
+        }
+    }
+
+    /// Most bytes held, for accounting.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let shape = match &self.shape {
+            Shape::Literals(literals) => {
+                let bytes = literals.iter().map(|l| size_of::<String>() + l.len());
+                bytes.sum::<usize>()
+            }
+            Shape::Glob(glob) => {
+                let pieces = glob.pieces.iter();
+                let bytes = pieces.map(|piece| size_of::<GlobPiece>() + piece.text.len());
+                glob.prefix.len() + bytes.sum::<usize>()
+            }
+            Shape::Regex { prefix, compiled } => prefix.len() + compiled.heap_bytes(),
+        };
+        size_of::<Self>() + shape
+    }
+
+    /// Bytes of the compiled regex, unless it is small: small ones are shared by all users.
+    pub(super) fn unshared_bytes(&self) -> usize {
+        match &self.shape {
+            Shape::Regex { compiled, .. } => compiled.unshared_bytes(),
+            _ => 0,
         }
     }
 }
@@ -171,8 +192,8 @@ fn first_operator(rest: &str) -> &str {
 }
 
 /// Compiles a translated pattern with anchors at both ends.
-pub(super) fn compile(pattern: &str, translated: &str) -> Result<Regex, MatcherError> {
-    let compiled = recent::compile(format!(r"\A(?s:{translated})\z"), MAX_COMPILED_BYTES);
+pub(super) fn compile(pattern: &str, translated: &str) -> Result<Compiled, MatcherError> {
+    let compiled = recent::compile(format!(r"\A(?s:{translated})\z"));
     compiled.map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => MatcherError::TooLarge,
         other => MatcherError::syntax(&other.to_string(), pattern),

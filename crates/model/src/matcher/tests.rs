@@ -236,7 +236,8 @@ fn value() -> impl Strategy<Value = String> {
 
 /// The definition that all shortcuts have to agree with.
 fn anchored(pattern: &str) -> ::regex::Regex {
-    pattern::compile(pattern, &go_syntax::translate(pattern).unwrap()).unwrap()
+    let translated = go_syntax::translate(pattern).unwrap();
+    pattern::compile(pattern, &translated).unwrap().regex
 }
 
 proptest! {

@@ -17,6 +17,9 @@ use crate::error::{Error, Result};
 /// one set, as key of a group for example, need no account of their own.
 pub(crate) const LABEL_SET_BYTES_MAX: usize = 1 << 20;
 
+/// The rows of a function between two looks at the deadline.
+const ROWS_PER_CHECK: usize = 64;
+
 /// Builds labels for one operator. They count towards the memory of the query until this is
 /// dropped.
 pub(crate) struct LabelMaker<'q> {
@@ -30,6 +33,15 @@ impl<'q> LabelMaker<'q> {
             context,
             held: Mutex::new(context.reserve(0)?),
         })
+    }
+
+    /// Fails now and then, by the number of the row at hand, if the query was canceled or its
+    /// deadline has passed.
+    pub(crate) fn check_at(&self, row: usize) -> Result<()> {
+        if row.is_multiple_of(ROWS_PER_CHECK) {
+            self.context.check()?;
+        }
+        Ok(())
     }
 
     /// Most bytes of a value that a function makes.

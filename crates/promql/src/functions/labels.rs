@@ -40,7 +40,9 @@ fn label_replace(
         )));
     };
     check_name(ctx, 1, "destination label name in label_replace()")?;
-    for row in &mut rows {
+    labels.grow(regex.unshared_bytes())?;
+    for (place, row) in rows.iter_mut().enumerate() {
+        labels.check_at(place)?;
         let value = row.labels.get(src).unwrap_or_default();
         let replaced = regex.expand_within(value, replacement, labels.value_bytes_max());
         let too_long = |_| labels.value_too_long("label_replace", dst);
@@ -63,7 +65,8 @@ fn label_join(
     }
     check_name(ctx, 1, "destination label name in label_join()")?;
     let sources: Vec<&str> = (3..ctx.args.len()).map(|index| ctx.text(index)).collect();
-    for row in &mut rows {
+    for (place, row) in rows.iter_mut().enumerate() {
+        labels.check_at(place)?;
         let values = sources.iter().map(|src| row.labels.get(src));
         let values: Vec<&str> = values.map(Option::unwrap_or_default).collect();
         let separators = separator.len() * values.len().saturating_sub(1);
@@ -297,6 +300,39 @@ mod tests {
             assert!(refused.contains("query.max_memory"), "{refused}");
             setup.memory_max = 200_000;
             assert!(setup.vector(name, rows.clone()).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_large_regex_counts() {
+        let rows = [Setup::row("m{src=x}", &[1.0])];
+        let apply = |pattern: &str, memory_max: usize| {
+            let mut setup = Setup::new(1).series().texts(&["dst", "$1", "src", pattern]);
+            setup.memory_max = memory_max;
+            setup
+                .vector("label_replace", rows.to_vec())
+                .map_err(|error| error.to_string())
+        };
+        assert!(apply("([a-z]+)", 50_000).is_ok());
+        let large = r"(\pL{0,10})";
+        let refused = apply(large, 50_000).unwrap_err();
+        assert!(refused.contains("query.max_memory"), "{refused}");
+        assert!(apply(large, 64 << 20).is_ok());
+    }
+
+    #[test]
+    fn rows_that_stay_the_same_can_be_canceled() {
+        let rows = [Setup::row("m{src=x}", &[1.0])];
+        for (name, texts) in [
+            ("label_replace", &["dst", "$1", "src", "(y)"][..]),
+            ("label_replace", &["src", "$1", "src", "(.*)"]),
+            ("label_join", &["src", "", "src"]),
+        ] {
+            let mut setup = Setup::new(1).series().texts(texts);
+            assert!(setup.vector(name, rows.to_vec()).is_ok());
+            setup.canceled = true;
+            let ended = setup.vector(name, rows.to_vec()).unwrap_err();
+            assert!(matches!(ended, Error::Canceled(_)), "{name}: {ended}");
         }
     }
 

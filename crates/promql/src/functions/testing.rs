@@ -27,6 +27,7 @@ pub(super) struct Setup {
     pub(super) call: Call,
     pub(super) memory_max: usize,
     pub(super) label_value_bytes_max: usize,
+    pub(super) canceled: bool,
     args: Vec<Argument>,
     annotations: Annotations,
 }
@@ -47,6 +48,7 @@ impl Setup {
             },
             memory_max: 1 << 20,
             label_value_bytes_max: 1000,
+            canceled: false,
             args: Vec::new(),
             annotations: Annotations::default(),
         }
@@ -89,7 +91,7 @@ impl Setup {
     }
 
     pub(super) fn vector(&self, name: &str, rows: Vec<Row>) -> Result<Vec<Row>> {
-        let (source, canceled) = (MemorySource::default(), AtomicBool::new(false));
+        let (source, canceled) = (MemorySource::default(), AtomicBool::new(self.canceled));
         let limits = Limits {
             memory_bytes: self.memory_max,
             samples: usize::MAX,

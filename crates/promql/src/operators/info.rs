@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use icecore_model::{Labels, METRIC_NAME, MatchOp, Matcher, RolledTime, Selection};
+use icecore_model::{
+    Labels, MAX_PATTERN_BYTES, METRIC_NAME, MatchOp, Matcher, RolledTime, Selection,
+};
 
 use super::answer_labels::text_of;
 use super::label_key::LabelKey;
@@ -146,9 +148,11 @@ impl InfoSelector {
                 if values.is_empty() {
                     return Some(Matcher::equal(name, ""));
                 }
-                let escaped: Vec<String> = values.into_iter().map(escaped).collect();
-                // A pattern that is too large is omitted: targets are compared again below.
-                Matcher::new(MatchOp::Regex, name, escaped.join("|")).ok()
+                // Targets are compared again below, so that more series may be selected. Those
+                // without the label are in another list.
+                let any = any_of(values);
+                any.and_then(|pattern| Matcher::new(MatchOp::Regex, name, pattern).ok())
+                    .or_else(|| Matcher::new(MatchOp::NotEqual, name, "").ok())
             });
             matchers.cloned().chain(identifying).collect()
         };
@@ -160,16 +164,25 @@ impl InfoSelector {
     }
 }
 
-/// A pattern that matches exactly this text.
-fn escaped(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len());
-    for character in text.chars() {
-        if r"\.+*?()|[]{}^$".contains(character) {
-            pattern.push('\\');
+/// A pattern that matches exactly these texts, unless it would be longer than patterns may be:
+/// texts are read no further than that.
+fn any_of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Option<String> {
+    let mut pattern = String::new();
+    for (place, text) in texts.into_iter().enumerate() {
+        if place > 0 {
+            pattern.push('|');
         }
-        pattern.push(character);
+        if text.len() > MAX_PATTERN_BYTES.saturating_sub(pattern.len()) {
+            return None;
+        }
+        for character in text.chars() {
+            if r"\.+*?()|[]{}^$".contains(character) {
+                pattern.push('\\');
+            }
+            pattern.push(character);
+        }
     }
-    pattern
+    Some(pattern)
 }
 
 /// Info series by target.
@@ -318,4 +331,46 @@ fn labels_with(
     // None of them is among those of the row.
     added.extend(base.iter());
     maker.sorted(added.iter().map(|(name, value)| (*name, *value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_until_the_pattern_is_full() {
+        let texts = ["a.b", "c|d", "é"];
+        let pattern = any_of(texts).unwrap();
+        assert_eq!(pattern, r"a\.b|c\|d|é");
+        let matcher = Matcher::new(MatchOp::Regex, "job", pattern).unwrap();
+        assert!(texts.iter().all(|text| matcher.matches(text)) && !matcher.matches("aab"));
+        let (long, mut read) = (".".repeat(1 << 10), 0);
+        let texts = std::iter::repeat_n(long.as_str(), 1 << 20).inspect(|_| read += 1);
+        assert_eq!(any_of(texts), None);
+        assert!(read <= MAX_PATTERN_BYTES >> 10, "{read} texts were read");
+    }
+
+    #[test]
+    fn lists_have_no_series_in_common_where_values_are_many() {
+        let row = |pairs: &[(&str, &str)]| Row {
+            labels: Labels::from_pairs(pairs.iter().copied()),
+            drop_name: false,
+            values: Values::absent(1),
+        };
+        let long: Vec<String> = (0..5)
+            .map(|number| number.to_string().repeat(MAX_PATTERN_BYTES / 4))
+            .collect();
+        let mut rows = vec![row(&[("job", "api")])];
+        rows.extend((long.iter()).map(|text| row(&[("instance", text.as_str()), ("job", "api")])));
+        let lists = InfoSelector::new(&[]).selections(&rows, &[]);
+        let lists = lists.iter().map(|list| {
+            let identifying = list.iter().filter(|m| m.name() != METRIC_NAME);
+            let printed: Vec<String> = identifying.map(Matcher::to_string).collect();
+            printed.join(",")
+        });
+        assert_eq!(
+            lists.collect::<Vec<_>>(),
+            [r#"instance="",job=~"api""#, r#"instance!="",job=~"api""#]
+        );
+    }
 }

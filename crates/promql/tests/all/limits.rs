@@ -113,6 +113,17 @@ fn memory_is_asked_for_first() {
     }
 }
 
+#[test]
+fn joins_share_the_labels_that_they_keep() {
+    let (engine, source) = (Engine::default(), source());
+    let time = QueryTime::Instant { time_ms: 100_000 };
+    let peak = |query: &str| {
+        let answer = execute(&engine, &source, query, time).unwrap();
+        answer.stats.memory_peak_bytes
+    };
+    assert!(peak("counter >= counter") < peak("counter - counter"));
+}
+
 /// Each call repeats a label four times: sixteen of them would make 32 GiB of eight bytes.
 #[test]
 fn nested_label_functions_end_at_their_limit() {

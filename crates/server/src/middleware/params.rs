@@ -6,7 +6,9 @@
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, Uri, header};
 use icecore_model::{MAX_TIMESTAMP_MS, Matcher};
-use icecore_wire::prometheus::{parse_query_time_ms, parse_selector, parse_time_ms};
+use icecore_wire::prometheus::{
+    parse_query_time_ms, parse_selector, parse_selectors, parse_time_ms,
+};
 
 use crate::middleware::body::collect;
 use crate::middleware::error::ApiError;
@@ -80,8 +82,7 @@ impl Params {
 
     /// All of `match[]`, parsed.
     pub(crate) fn selectors(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
-        let given = self.0.iter().filter(|(name, _)| name == "match[]");
-        given.map(|(_, text)| Ok(parse_selector(text)?)).collect()
+        Ok(parse_selectors(self.all("match[]"))?)
     }
 
     /// `match_target`: which targets are asked for; all where it is missing.

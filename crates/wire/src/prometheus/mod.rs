@@ -27,5 +27,5 @@ pub use content::{ContentError, RemoteWriteVersion, check_content_encoding};
 pub use params::{ParamError, parse_duration_ms, parse_query_time_ms, parse_time_ms};
 pub use remote_write_v1::decode_v1;
 pub use remote_write_v2::decode_v2;
-pub use selector::{SelectorError, parse_selector};
+pub use selector::{SelectorError, parse_selector, parse_selectors};
 pub use text::TextWriter;

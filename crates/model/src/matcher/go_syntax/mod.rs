@@ -25,17 +25,24 @@ const MAX_REPEAT: u32 = 1000;
 
 /// Rewrites a Go pattern. What the `regex` crate refuses as well (an operator with nothing to
 /// repeat) may be left for it to find.
+///
+/// Groups catch nothing in the result: for those that do, `regex` builds one more automaton.
 pub(super) fn translate(pattern: &str) -> Result<String, MatcherError> {
-    translate_with_groups(pattern).map(|(translated, _)| translated)
+    translate_as(pattern, false).map(|(translated, _)| translated)
 }
 
-/// As [`translate`], with the name of each capture group in the order of their numbers, from group
-/// 1 on; empty for those without. Go allows names that the `regex` crate does not have.
+/// As [`translate`], with groups that catch, and the name of each in the order of their numbers,
+/// from group 1 on; empty for those without. Go allows names that the `regex` crate does not have.
 pub(super) fn translate_with_groups(pattern: &str) -> Result<(String, Vec<&str>), MatcherError> {
+    translate_as(pattern, true)
+}
+
+fn translate_as(pattern: &str, captures: bool) -> Result<(String, Vec<&str>), MatcherError> {
     let mut translator = Translator {
         pattern,
         rest: pattern,
         out: String::with_capacity(2 * pattern.len()),
+        captures,
         open_groups: 0,
         groups: Vec::new(),
         group_names: HashSet::new(),
@@ -56,6 +63,8 @@ struct Translator<'p> {
     pattern: &'p str,
     rest: &'p str,
     out: String,
+    /// Set if groups catch what they match.
+    captures: bool,
     open_groups: usize,
     /// The name of each capture group so far, empty where it has none.
     groups: Vec<&'p str>,
@@ -143,7 +152,7 @@ impl<'p> Translator<'p> {
 
     fn open_group(&mut self, start: &'p str) -> Result<(), MatcherError> {
         let Some(rest) = self.rest.strip_prefix('?') else {
-            self.out.push('(');
+            self.out.push_str(if self.captures { "(" } else { "(?:" });
             self.open_groups += 1;
             self.groups.push("");
             return Ok(());
@@ -166,7 +175,10 @@ impl<'p> Translator<'p> {
         self.flush_flags();
         self.open_groups += 1;
         self.groups.push(name);
-        if self.group_names.contains(&name) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        if !self.captures {
+            self.out.push_str("(?:");
+        } else if self.group_names.contains(&name) || name.starts_with(|c: char| c.is_ascii_digit())
+        {
             // The regex crate has no such names; the group keeps its number.
             self.out.push('(');
         } else {

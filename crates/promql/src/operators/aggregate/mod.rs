@@ -109,23 +109,21 @@ pub(super) async fn rows<'q>(run: &'q Run<'q>, node: &'q Vector) -> Result<Count
     while let Some(rows) = input.next().await? {
         context.check()?;
         for rows in in_parts(rows) {
-            let before = accumulator.heap_bytes();
             accumulator.add(rows)?;
-            let after = accumulator.heap_bytes();
-            context.grow(&mut held, after.saturating_sub(before))?;
+            held.set(accumulator.heap_bytes())?;
         }
     }
     CountedRows::new(accumulator.finish(), held)
 }
 
-/// Bytes of labels that are folded before the memory of the groups is counted. Each may become the
-/// labels of a group, and its key.
+/// Bytes of rows that are folded before the memory of the groups is counted. Labels may become
+/// those of a group, and its key; each value of `topk` an entry that is larger than the value.
 const PART_BYTES: usize = 1 << 20;
 
-/// The rows of a batch in parts whose labels take little more than [`PART_BYTES`]: functions make
-/// labels of any size.
+/// The rows of a batch in parts that take little more than [`PART_BYTES`]: functions make labels of
+/// any size, and some operators yield all rows in one batch.
 fn in_parts(rows: Vec<Row>) -> impl Iterator<Item = Vec<Row>> {
-    let all: usize = rows.iter().map(|row| row.labels.heap_bytes()).sum();
+    let all: usize = rows.iter().map(Row::heap_bytes).sum();
     let (whole, rest) = if all <= PART_BYTES {
         (Some(rows), Vec::new())
     } else {
@@ -137,7 +135,7 @@ fn in_parts(rows: Vec<Row>) -> impl Iterator<Item = Vec<Row>> {
         while bytes <= PART_BYTES
             && let Some(row) = rest.next()
         {
-            bytes += row.labels.heap_bytes();
+            bytes += row.heap_bytes();
             part.push(row);
         }
         (!part.is_empty()).then_some(part)
@@ -178,6 +176,10 @@ mod tests {
             drop_name: false,
             values: Values::absent(1),
         };
+        let long_row = |_| Row {
+            values: Values::absent(PART_BYTES / 16),
+            ..row(1)
+        };
         let sizes = |rows: &[usize]| -> Vec<usize> {
             let parts = in_parts(rows.iter().map(|bytes| row(*bytes)).collect());
             parts.map(|part| part.len()).collect()
@@ -186,5 +188,7 @@ mod tests {
         assert_eq!(sizes(&[PART_BYTES; 3]), [1, 1, 1]);
         assert_eq!(sizes(&[PART_BYTES / 4; 9]), [4, 4, 1]);
         assert_eq!(sizes(&[]).iter().sum::<usize>(), 0);
+        let parts = in_parts((0..5).map(long_row).collect());
+        assert_eq!(parts.map(|part| part.len()).collect::<Vec<_>>(), [2, 2, 1]);
     }
 }

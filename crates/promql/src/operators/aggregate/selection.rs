@@ -9,7 +9,7 @@ use super::groups::Groups;
 use super::{Accumulator, Annotate};
 use crate::annotations::Annotation;
 use crate::error::Result;
-use crate::exec::{Row, Values, is_absent};
+use crate::exec::{ABSENT, Row, is_absent};
 
 /// `topk` and `bottomk`.
 pub(super) struct TopK<'a> {
@@ -23,11 +23,14 @@ pub(super) struct TopK<'a> {
     annotate: Annotate<'a>,
     /// Rows by number, with the count of steps that select them.
     rows: Vec<Option<(Row, usize)>>,
+    /// Numbers of rows that were dropped, for the next ones.
+    free: Vec<usize>,
     /// For each group and step the selected rows.
     chosen: Vec<Vec<StepHeap>>,
     /// For each group and step the value that another one must beat; NaN while fewer than `k` are
     /// selected.
     to_beat: Vec<Vec<f64>>,
+    /// Bytes of labels and values of the rows, and of the entries of the heaps.
     held: usize,
 }
 
@@ -53,6 +56,7 @@ impl<'a> TopK<'a> {
             name,
             annotate,
             rows: Vec::new(),
+            free: Vec::new(),
             chosen: Vec::new(),
             to_beat: Vec::new(),
             held: 0,
@@ -71,7 +75,10 @@ impl<'a> TopK<'a> {
         if row.values.has_histograms() && self.counts.iter().enumerate().any(ignored) {
             (self.annotate)(Annotation::HistogramIgnoredInAggregation(self.name));
         }
-        let number = self.rows.len();
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.rows.push(None);
+            self.rows.len() - 1
+        });
         let mut uses = 0;
         let (chosen, to_beat) = (&mut self.chosen[group], &mut self.to_beat[group]);
         for (step, (value, to_beat)) in row.values.floats.iter().zip(to_beat).enumerate() {
@@ -87,6 +94,7 @@ impl<'a> TopK<'a> {
             }
             let chosen = &mut chosen[step];
             if chosen.len() < self.counts[step] {
+                self.held += make_room(chosen, self.counts[step]);
                 chosen.push((*value, number));
                 sift_up(chosen, self.largest);
             } else {
@@ -98,19 +106,40 @@ impl<'a> TopK<'a> {
                 }
                 let (_, loser) = std::mem::replace(worst, (*value, number));
                 sift_down(chosen, self.largest);
-                drop_use(&mut self.rows, loser, self.drops_early, &mut self.held);
+                if self.drops_early
+                    && let Some(bytes) = drop_use(&mut self.rows, loser)
+                {
+                    self.held = self.held.saturating_sub(bytes);
+                    self.free.push(loser);
+                }
             }
             if chosen.len() >= self.counts[step] {
                 *to_beat = chosen.first().map_or(f64::NAN, |(worst, _)| *worst);
             }
             uses += 1;
         }
-        let keep = uses > 0 || !self.drops_early;
-        if keep {
-            self.held += row.heap_bytes();
+        if uses > 0 || !self.drops_early {
+            self.held += bytes_beside_slot(&row);
+            self.rows[number] = Some((row, uses));
+        } else {
+            self.free.push(number);
         }
-        self.rows.push(keep.then_some((row, uses)));
     }
+}
+
+/// Makes room for one more entry of at most `count`, and returns the bytes added.
+fn make_room(heap: &mut StepHeap, count: usize) -> usize {
+    let before = heap.capacity();
+    if heap.len() == before {
+        let more = before.max(4).min(count - heap.len());
+        heap.reserve_exact(more);
+    }
+    size_of::<(f64, usize)>() * (heap.capacity() - before)
+}
+
+/// Bytes of a row besides those of the list that has it.
+fn bytes_beside_slot(row: &Row) -> usize {
+    row.labels.heap_bytes() + row.values.heap_bytes()
 }
 
 /// Whether an entry of the heap belongs above another: NaN always does, even above NaN.
@@ -152,15 +181,18 @@ fn sift_down(heap: &mut StepHeap, largest: bool) {
     }
 }
 
-/// A step no longer selects a row.
-fn drop_use(rows: &mut [Option<(Row, usize)>], number: usize, drops_early: bool, held: &mut usize) {
-    if let Some(Some((row, uses))) = rows.get_mut(number) {
-        *uses = uses.saturating_sub(1);
-        if *uses == 0 && drops_early {
-            *held = held.saturating_sub(row.heap_bytes());
-            rows[number] = None;
-        }
+/// Takes one step from those that select a row. If there are none left, drops the row and returns
+/// the bytes that it had.
+fn drop_use(rows: &mut [Option<(Row, usize)>], number: usize) -> Option<usize> {
+    let slot = rows.get_mut(number)?;
+    let (row, uses) = slot.as_mut()?;
+    *uses = uses.saturating_sub(1);
+    if *uses > 0 {
+        return None;
     }
+    let bytes = bytes_beside_slot(row);
+    *slot = None;
+    Some(bytes)
 }
 
 /// Whether a value replaces another. NaN is worse than everything.
@@ -179,42 +211,54 @@ impl Accumulator for TopK<'_> {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Vec<Row> {
-        let steps = self.counts.len();
-        let mut picked: Vec<Option<Values>> = self.rows.iter().map(|_| None).collect();
+    fn finish(self: Box<Self>) -> Vec<Row> {
+        let Self {
+            mut rows,
+            chosen,
+            largest,
+            ..
+        } = *self;
+        // The heaps have the values that are selected, so that the rows can be cleared for them: a
+        // copy would take as much memory again.
+        for (row, uses) in rows.iter_mut().flatten() {
+            row.values.floats.fill(ABSENT);
+            row.values.histograms = Vec::new();
+            *uses = 0;
+        }
         let mut order = Vec::new();
-        for group in &mut self.chosen {
-            for (step, chosen) in group.iter_mut().enumerate() {
+        for group in chosen {
+            for (step, mut chosen) in group.into_iter().enumerate() {
                 // Best first, which is the order of an instant query's answer.
                 chosen.sort_by(|(a, _), (b, _)| {
-                    let better = is_better(*a, *b, self.largest);
-                    let worse = is_better(*b, *a, self.largest);
+                    let better = is_better(*a, *b, largest);
+                    let worse = is_better(*b, *a, largest);
                     worse.cmp(&better)
                 });
-                for (value, number) in chosen.iter() {
-                    let values = picked[*number].get_or_insert_with(|| {
-                        order.push(*number);
-                        Values::absent(steps)
-                    });
-                    values.floats[step] = *value;
+                for (value, number) in chosen {
+                    if let Some((row, uses)) = &mut rows[number] {
+                        row.values.floats[step] = value;
+                        if *uses == 0 {
+                            order.push(number);
+                        }
+                        *uses += 1;
+                    }
                 }
             }
         }
-        let mut rows = self.rows;
-        order
-            .into_iter()
-            .filter_map(|number| {
-                let (row, _) = rows[number].take()?;
-                let values = picked[number].take()?;
-                Some(Row { values, ..row })
-            })
+        let ordered = order.into_iter();
+        ordered
+            .filter_map(|number| rows[number].take().map(|(row, _)| row))
             .collect()
     }
 
     fn heap_bytes(&self) -> usize {
-        // A step of a group has a heap with a few entries, and the value to beat.
-        let per_group = (24 + 64 + 8) * self.counts.len();
-        self.held + self.groups.heap_bytes() + per_group * self.chosen.len()
+        // A step of a group has a heap, and the value to beat.
+        let per_group = (size_of::<StepHeap>() + 8) * self.counts.len();
+        self.held
+            + self.groups.heap_bytes()
+            + per_group * self.chosen.len()
+            + size_of::<Option<(Row, usize)>>() * self.rows.capacity()
+            + 8 * self.free.capacity()
     }
 }
 
@@ -348,7 +392,86 @@ fn prometheus_hash(labels: &Labels) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::ABSENT;
+    use crate::exec::Values;
+    use crate::plan::Grouping;
+
+    const UNHEARD: Annotate<'static> = &|_| {};
+
+    fn top_k(counts: Vec<usize>, drops_early: bool) -> TopK<'static> {
+        let everything = Grouping {
+            labels: Vec::new(),
+            without: false,
+        };
+        let groups = Groups::new(&everything);
+        TopK::new(groups, counts, true, drops_early, "topk", UNHEARD)
+    }
+
+    fn row(number: usize, floats: Vec<f64>) -> Row {
+        Row {
+            labels: Labels::from_pairs([("i", number.to_string())]),
+            drop_name: false,
+            values: Values {
+                floats,
+                histograms: Vec::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn entries_of_all_values_are_counted() {
+        let (count, steps) = (100, 50);
+        let rows = || (0..count).map(move |number| row(number, vec![number as f64; steps]));
+        let values: usize = rows().map(|row| row.heap_bytes()).sum();
+        for k in [count, usize::MAX] {
+            let mut top = top_k(vec![k; steps], true);
+            top.add(rows().collect()).unwrap();
+            let entries = top.chosen[0].iter().map(|heap| 16 * heap.capacity());
+            let entries: usize = entries.sum();
+            assert!(entries >= 16 * count * steps);
+            assert!(top.heap_bytes() >= values + entries);
+            assert!(top.heap_bytes() <= 2 * (values + entries));
+        }
+        // The usual case: few rows are kept, and only they are held.
+        let mut top = top_k(vec![10; steps], true);
+        let after: Vec<usize> = rows()
+            .map(|row| {
+                top.add(vec![row]).unwrap();
+                top.heap_bytes()
+            })
+            .collect();
+        assert_eq!(after[20], after[count - 1]);
+        assert!(top.chosen[0].iter().all(|heap| heap.capacity() < 16));
+        assert_eq!(top.rows.len(), 11);
+    }
+
+    #[test]
+    fn selected_rows_are_not_copied() {
+        let input = [
+            row(0, vec![1.0, ABSENT, 7.0]),
+            row(1, vec![2.0, 5.0, 3.0]),
+            row(2, vec![0.0, 4.0, 1.0]),
+            row(3, vec![3.0, 6.0, 2.0]),
+        ];
+        for drops_early in [true, false] {
+            let input = input.to_vec();
+            let mut top = top_k(vec![1, 2, 1], drops_early);
+            let places: Vec<*const f64> = input.iter().map(|r| r.values.floats.as_ptr()).collect();
+            top.add(input).unwrap();
+            let found = Box::new(top).finish();
+            let bits = |floats: &[f64]| floats.iter().map(|f| f.to_bits()).collect::<Vec<_>>();
+            let expected = [
+                (3, [3.0, 6.0, ABSENT]),
+                (1, [ABSENT, 5.0, ABSENT]),
+                (0, [ABSENT, ABSENT, 7.0]),
+            ];
+            assert_eq!(found.len(), expected.len());
+            for (row, (number, floats)) in found.iter().zip(expected) {
+                assert_eq!(row.labels.get("i"), Some(number.to_string().as_str()));
+                assert_eq!(bits(&row.values.floats), bits(&floats));
+                assert_eq!(row.values.floats.as_ptr(), places[number]);
+            }
+        }
+    }
 
     #[test]
     fn nan_is_never_better() {

@@ -249,6 +249,10 @@ impl Join<'_> {
         };
         let kept = many.iter().filter(|(name, _)| is_kept(name));
         if matching.include.is_empty() {
+            // Comparisons keep all labels: those of the row are shared, and count once.
+            if many.iter().all(|(name, _)| is_kept(name)) {
+                return Ok(many.clone());
+            }
             return self.maker.sorted(kept);
         }
         let is_included = |name: &str| matching.include.iter().any(|included| included == name);

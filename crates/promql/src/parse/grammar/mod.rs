@@ -9,7 +9,7 @@
 //! Holds always:
 //! - One token of look-ahead; the first error ends the parse, with the message of Prometheus.
 //! - Recursion is limited to [`MAX_NESTING`] and trees to [`MAX_HEIGHT`], so that nothing that
-//!   walks a tree can overflow the stack.
+//!   walks a tree can overflow the stack. Compiled patterns are limited by [`MatcherBudget`].
 //!
 //! Elsewhere: type checks (`check`).
 
@@ -19,6 +19,8 @@ mod call;
 mod duration;
 mod postfix;
 mod selector;
+
+use icecore_model::MatcherBudget;
 
 use super::ast::{Expr, NumberLiteral, Paren, Span, StringLiteral, Unary};
 use super::lexer::{Fault, Lexer};
@@ -37,6 +39,8 @@ pub(super) struct Parser<'a> {
     nesting: usize,
     /// Number of enclosing aggregations: errors within one are reported as "in aggregation".
     aggregations: usize,
+    /// Bounds what the matchers of all selectors take.
+    budget: MatcherBudget,
 }
 
 /// An expression and the number of nodes on its longest branch.
@@ -54,6 +58,7 @@ impl<'a> Parser<'a> {
             token,
             nesting: 0,
             aggregations: 0,
+            budget: MatcherBudget::default(),
         })
     }
 

@@ -92,7 +92,8 @@ impl Parser<'_> {
             return Err(self.unexpected(CONTEXT, "string"));
         }
         let value = lossy(self.advance()?.text);
-        Matcher::new(op, name, value)
+        self.budget
+            .matcher(op, name, value)
             .map_err(|error| Fault::new(token.span.start, error.to_string()))
     }
 }

@@ -45,6 +45,33 @@ fn long_chains() {
     assert_eq!(parse(&nested).unwrap().to_string(), nested);
 }
 
+/// A few kilobytes of text would take gigabytes when compiled.
+#[test]
+fn regular_expressions_are_limited_in_sum() {
+    let selector = |patterns: &dyn Fn(usize) -> String, count: usize| {
+        let matchers: Vec<String> = (0..count)
+            .map(|number| format!("l{number}=~`{}`", patterns(number)))
+            .collect();
+        format!("{{__name__=\"x\",{}}}", matchers.join(","))
+    };
+    let reason = "the regular expressions of the request may take more than 67108864 bytes when \
+                  compiled: use fewer or simpler ones, or send several requests";
+    let large = |number: usize| format!(r"\pL{{20}}{number}");
+    let bomb = selector(&large, 100);
+    let error = parse_selector(&bomb).unwrap_err().to_string();
+    assert!(error.ends_with(reason), "{error}");
+    // One account for all selectors of a query.
+    let chain: Vec<String> = (0..100)
+        .map(|n| format!("a{{b=~`{}`}}", large(n)))
+        .collect();
+    let error = parse(&chain.join(" or ")).unwrap_err().to_string();
+    assert!(error.ends_with(reason), "{error}");
+    // Usual queries have room, and equal patterns count once.
+    parse(&selector(&|number| format!("[a-z]+-x{number}"), 90)).unwrap();
+    parse(&selector(&|_| large(0), 1000)).unwrap();
+    parse(&selector(&|number| format!("a|b|{number}"), 10_000)).unwrap();
+}
+
 #[test]
 fn wide_expressions_are_allowed() {
     let args = vec!["\"x\""; 100_000].join(",");

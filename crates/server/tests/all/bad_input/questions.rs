@@ -63,6 +63,16 @@ pub(super) fn cases() -> Vec<Case> {
             |_| query("up{a=~\"((a{1000}){1000}){1000}\"}"),
         ),
         promql(
+            "regular expressions that are large together",
+            "400",
+            "regular expressions of the request may take more than",
+            |_| {
+                let matcher = |number: usize| format!("a=~`\\pL{{20}}{number}`");
+                let matchers: Vec<String> = (0..100).map(matcher).collect();
+                query(&format!("up{{{}}}", matchers.join(",")))
+            },
+        ),
+        promql(
             "more than 11000 steps",
             "400",
             "exceeded maximum resolution of 11,000 points",

@@ -29,7 +29,7 @@ pub use chunks::{CHUNK_SAMPLES_MAX, Chunk, ChunkEncoding, encode_chunks};
 pub use frames::push_series_frames;
 pub use samples::{finish_response, push_query_result, push_time_series};
 
-use icecore_model::{MatchOp, Matcher, MatcherError};
+use icecore_model::{MatchOp, Matcher, MatcherBudget, MatcherError};
 use thiserror::Error;
 
 use super::protobuf::{ProtobufError, Reader, bytes_tag, known, varint_tag};
@@ -140,6 +140,7 @@ pub fn decode_read_request(body: &[u8]) -> Result<ReadRequest> {
     let mut queries = Vec::new();
     let mut accepted = Vec::new();
     let mut matchers_left = READ_MATCHERS_MAX;
+    let mut budget = MatcherBudget::default();
     let mut request = Reader::new(body);
     while !request.is_empty() {
         let offset = body.len() - request.len();
@@ -148,6 +149,7 @@ pub fn decode_read_request(body: &[u8]) -> Result<ReadRequest> {
             &mut queries,
             &mut accepted,
             &mut matchers_left,
+            &mut budget,
         );
         field.map_err(|error| match error {
             ReadRequestError::Protobuf { error, .. } => {
@@ -167,6 +169,7 @@ fn request_field(
     queries: &mut Vec<ReadQuery>,
     accepted: &mut Vec<u64>,
     matchers_left: &mut usize,
+    budget: &mut MatcherBudget,
 ) -> Result<()> {
     let mut accept = |response_type| {
         if accepted.len() < TYPES_KEPT {
@@ -178,7 +181,7 @@ fn request_field(
             if queries.len() == READ_QUERIES_MAX {
                 return Err(ReadRequestError::TooManyQueries);
             }
-            queries.push(decode_query(request.bytes()?, matchers_left)?);
+            queries.push(decode_query(request.bytes()?, matchers_left, budget)?);
         }
         REQUEST_TYPES => accept(request.varint()?),
         REQUEST_TYPES_PACKED => {
@@ -204,7 +207,11 @@ fn choose_response_type(accepted: &[u64]) -> Result<ResponseType> {
     supported.ok_or_else(|| ReadRequestError::ResponseType(accepted.to_vec()))
 }
 
-fn decode_query(message: &[u8], matchers_left: &mut usize) -> Result<ReadQuery> {
+fn decode_query(
+    message: &[u8],
+    matchers_left: &mut usize,
+    budget: &mut MatcherBudget,
+) -> Result<ReadQuery> {
     let mut query = ReadQuery {
         matchers: Vec::new(),
         start_ms: 0,
@@ -221,7 +228,9 @@ fn decode_query(message: &[u8], matchers_left: &mut usize) -> Result<ReadQuery> 
                 *matchers_left = matchers_left
                     .checked_sub(1)
                     .ok_or(ReadRequestError::TooManyMatchers)?;
-                query.matchers.push(decode_matcher(reader.bytes()?)?);
+                query
+                    .matchers
+                    .push(decode_matcher(reader.bytes()?, budget)?);
             }
             QUERY_HINTS => hints = Some(decode_hints(reader.bytes()?)?),
             other => reader.skip_unknown(other, known(&[1, 2, 3, 4]))?,
@@ -238,7 +247,7 @@ fn decode_query(message: &[u8], matchers_left: &mut usize) -> Result<ReadQuery> 
     Ok(query)
 }
 
-fn decode_matcher(message: &[u8]) -> Result<Matcher> {
+fn decode_matcher(message: &[u8], budget: &mut MatcherBudget) -> Result<Matcher> {
     let mut number = 0;
     let (mut name, mut value) = (&[][..], &[][..]);
     let mut reader = Reader::new(message);
@@ -259,7 +268,8 @@ fn decode_matcher(message: &[u8]) -> Result<Matcher> {
     };
     let text = |bytes| str::from_utf8(bytes).map_err(|_| ReadRequestError::NotText);
     let (name, value) = (text(name)?, text(value)?);
-    Matcher::new(op, name, value).map_err(|error| ReadRequestError::Matcher {
+    let matcher = budget.matcher(op, name, value);
+    matcher.map_err(|error| ReadRequestError::Matcher {
         name: name.into(),
         error,
     })

@@ -110,6 +110,12 @@ fn what_is_too_much_or_wrong_is_named() {
         wrong.to_string().contains("matcher of label \"a\""),
         "{wrong}"
     );
+    let many = query(|out| {
+        (0..100).for_each(|number| matcher(out, 2, "a", &format!(r"\pL{{20}}{number}")));
+    });
+    let too_large = error(&many).to_string();
+    let reason = "the regular expressions of the request";
+    assert!(too_large.contains(reason), "{too_large}");
     let not_text = query(|out| {
         put_message(out, 3, |out| put_bytes(out, 2, &[0xff]));
     });

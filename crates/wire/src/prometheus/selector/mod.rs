@@ -6,7 +6,7 @@
 
 mod quoted;
 
-use icecore_model::{METRIC_NAME, MatchOp, Matcher};
+use icecore_model::{METRIC_NAME, MatchOp, Matcher, MatcherBudget};
 use thiserror::Error;
 
 /// Why a selector could not be read, and where.
@@ -26,7 +26,24 @@ pub enum SelectorError {
 
 /// Reads one series selector. The matchers are in the order of the text.
 pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, SelectorError> {
-    let mut parser = Parser { text, position: 0 };
+    parse_within(text, &mut MatcherBudget::default())
+}
+
+/// Reads all selectors of a request, whose patterns are bounded in sum.
+pub fn parse_selectors<'a>(
+    texts: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<Vec<Matcher>>, SelectorError> {
+    let mut budget = MatcherBudget::default();
+    let texts = texts.into_iter();
+    texts.map(|text| parse_within(text, &mut budget)).collect()
+}
+
+fn parse_within(text: &str, budget: &mut MatcherBudget) -> Result<Vec<Matcher>, SelectorError> {
+    let mut parser = Parser {
+        text,
+        position: 0,
+        budget,
+    };
     let matchers = parser.selector().map_err(|error| error.locate(text))?;
     if matchers.iter().all(Matcher::matches_empty) {
         return Err(SelectorError::MatchesEverything);
@@ -64,6 +81,7 @@ struct Parser<'a> {
     text: &'a str,
     /// The next byte to read; always at the beginning of a character.
     position: usize,
+    budget: &'a mut MatcherBudget,
 }
 
 impl<'a> Parser<'a> {
@@ -122,7 +140,8 @@ impl<'a> Parser<'a> {
         let value = self
             .quoted()?
             .ok_or_else(|| self.unexpected("expected the label value in quotes"))?;
-        Matcher::new(op, name, value)
+        self.budget
+            .matcher(op, name, value)
             .map_err(|error| ErrorAt::new(value_position, error.to_string()))
     }
 

@@ -173,6 +173,23 @@ fn errors_say_where() {
 }
 
 #[test]
+fn regular_expressions_are_limited_in_sum() {
+    let selector = |number: usize| format!("x{{a=~\"\\\\pL{{20}}{number}\"}}");
+    let texts: Vec<String> = (0..100).map(selector).collect();
+    assert!(parse_selector(&texts[0]).is_ok());
+    let refused = parse_selectors(texts.iter().map(String::as_str)).unwrap_err();
+    let reason = "the regular expressions of the request may take more than";
+    assert!(refused.to_string().contains(reason), "{refused}");
+    let few = parse_selectors(["a", "{b=~\"c.*d\"}"]).unwrap();
+    assert_eq!(
+        few.concat(),
+        ["a", "{b=~\"c.*d\"}"]
+            .map(|t| parse_selector(t).unwrap())
+            .concat()
+    );
+}
+
+#[test]
 fn errors_of_regular_expressions_point_at_them() {
     let error = parse_selector(r#"{a="b",c=~"("}"#).unwrap_err();
     assert!(
