@@ -34,6 +34,7 @@ mod source;
 mod statement;
 mod tables;
 mod text_functions;
+mod text_lengths;
 
 pub use engine::{SqlEngine, SqlLimits};
 pub use request::{SqlAnswer, SqlFormat, SqlRequest};
