@@ -163,6 +163,7 @@ async fn execute(
     memory_bytes: usize,
 ) -> datafusion::error::Result<Found> {
     let plan = context.state().statement_to_plan(statement).await?;
+    plan_limits::check_written_out(&plan)?;
     let only_reads = SQLOptions::new()
         .with_allow_ddl(false)
         .with_allow_dml(false)

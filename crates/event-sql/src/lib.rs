@@ -26,6 +26,7 @@ mod json_get;
 mod plan_limits;
 mod pushdown;
 mod query_memory;
+mod query_size;
 mod request;
 mod rollup_rows;
 mod rollup_table;
