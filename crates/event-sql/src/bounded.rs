@@ -9,20 +9,20 @@
 //!                                                                               while they live
 //! ```
 //!
-//! Holds always: a slice is no longer than takes a fraction of a second, and memory is asked for
-//! before it is taken.
+//! Holds always: a slice is no longer than takes a fraction of a second, memory is asked for before
+//! it is taken, and no text of a result is longer than [`TEXT_BYTES_MAX`].
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray as _, make_array};
+use arrow::array::{Array, ArrayRef, make_array};
 use arrow::buffer::Buffer;
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, FieldRef};
 use bytes::Bytes;
 use datafusion::common::ScalarValue;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -30,6 +30,7 @@ use datafusion::logical_expr::{
 use icecore_events::Problem;
 
 use crate::statement::external;
+use crate::text_lengths::Lengths;
 
 /// Bytes of results that are made at a time.
 const SLICE_BYTES: usize = 4 << 20;
@@ -41,8 +42,12 @@ const SLICE_WORK: usize = 32 << 20;
 /// Most work for one row, during which the time is not checked.
 const ROW_WORK_MAX: usize = 1 << 30;
 
-/// Most bytes of the text of a value that is none: of a number or a time.
-const OTHER_BYTES: usize = 100;
+/// Most bytes of a text that a function makes: as many as one row of a table may have.
+pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// Most bytes of a text that a function makes of constants. Plans keep such texts, and count them
+/// nowhere.
+const CONSTANT_BYTES_MAX: usize = 64 << 10;
 
 /// Upper bounds of what one row costs, by the bytes of its arguments.
 #[derive(Clone, Copy)]
@@ -98,8 +103,28 @@ impl Bounded {
             config_options: Arc::clone(&args.config_options),
         })?;
         let made = made.into_array(to - from)?;
+        self.check_lengths(&made, TEXT_BYTES_MAX)?;
         counted(made, held)
     }
+
+    fn check_lengths(&self, made: &ArrayRef, most: usize) -> Result<()> {
+        let lengths = Lengths::of_array(made);
+        if (0..made.len()).any(|row| lengths.of(row) > most) {
+            let name = self.inner.name();
+            let kind = if most == CONSTANT_BYTES_MAX {
+                "of constants "
+            } else {
+                ""
+            };
+            let detail = format!("{name} makes a text {kind}that is longer than {most} bytes");
+            return Err(limit(detail));
+        }
+        Ok(())
+    }
+}
+
+fn limit(detail: String) -> DataFusionError {
+    external(Problem::new(422, "sql.limit", detail))
 }
 
 impl fmt::Debug for Bounded {
@@ -169,7 +194,7 @@ impl ScalarUDFImpl for Bounded {
             );
             if row_work > ROW_WORK_MAX {
                 let detail = format!("the texts of {} are too long", self.inner.name());
-                return Err(external(Problem::new(422, "sql.limit", detail)));
+                return Err(limit(detail));
             }
             let is_full = bytes.saturating_add(row_bytes) > SLICE_BYTES
                 || work.saturating_add(row_work) > SLICE_WORK;
@@ -182,6 +207,7 @@ impl ScalarUDFImpl for Bounded {
         }
         let last = self.invoke_slice(&args, (from, rows), bytes)?;
         if all_scalar {
+            self.check_lengths(&last, CONSTANT_BYTES_MAX)?;
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
                 &last, 0,
             )?));
@@ -196,78 +222,6 @@ impl ScalarUDFImpl for Bounded {
         held.try_grow(bytes)?;
         let whole = concat(&parts)?;
         Ok(ColumnarValue::Array(counted(whole, held)?))
-    }
-}
-
-/// The bytes of the texts of an argument.
-enum Lengths<'a> {
-    Same(usize),
-    Texts(Box<dyn Fn(usize) -> usize + 'a>),
-}
-
-impl<'a> Lengths<'a> {
-    fn new(value: &'a ColumnarValue) -> Self {
-        match value {
-            ColumnarValue::Scalar(value) => Self::Same(scalar_length(value)),
-            ColumnarValue::Array(array) => Self::of_array(array),
-        }
-    }
-
-    fn of_array(array: &'a ArrayRef) -> Self {
-        // A value that is missing has no length in offsets, or any: it is an upper bound.
-        match array.data_type() {
-            DataType::Utf8 => {
-                let texts = array.as_string::<i32>();
-                Self::Texts(Box::new(move |row| {
-                    texts.value_length(row).try_into().unwrap_or(0)
-                }))
-            }
-            DataType::LargeUtf8 => {
-                let texts = array.as_string::<i64>();
-                Self::Texts(Box::new(move |row| {
-                    texts.value_length(row).try_into().unwrap_or(0)
-                }))
-            }
-            DataType::Utf8View => {
-                // The length of a view is in its first four bytes.
-                let views = array.as_string_view().views();
-                Self::Texts(Box::new(move |row| (views[row] as u32) as usize))
-            }
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
-                Self::Same(array.get_array_memory_size())
-            }
-            DataType::Dictionary(..) => {
-                let dictionary = array.as_any_dictionary();
-                let values = dictionary.values();
-                if values.is_empty() {
-                    return Self::Same(0);
-                }
-                let keys = dictionary.normalized_keys();
-                let of_values = Self::of_array(values);
-                Self::Texts(Box::new(move |row| of_values.of(keys[row])))
-            }
-            _ => Self::Same(OTHER_BYTES),
-        }
-    }
-
-    fn of(&self, row: usize) -> usize {
-        match self {
-            Self::Same(length) => *length,
-            Self::Texts(length) => length(row),
-        }
-    }
-}
-
-fn scalar_length(value: &ScalarValue) -> usize {
-    match value {
-        ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text) => {
-            text.as_ref().map_or(0, String::len)
-        }
-        ScalarValue::Binary(bytes)
-        | ScalarValue::LargeBinary(bytes)
-        | ScalarValue::BinaryView(bytes) => bytes.as_ref().map_or(0, Vec::len),
-        ScalarValue::Dictionary(_, value) => scalar_length(value),
-        _ => OTHER_BYTES,
     }
 }
 
@@ -300,8 +254,8 @@ fn counted(array: ArrayRef, held: MemoryReservation) -> Result<ArrayRef> {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{DictionaryArray, Int64Array, StringArray, StringViewArray};
-    use arrow::datatypes::{Field, Int32Type};
+    use arrow::array::{AsArray as _, StringArray};
+    use arrow::datatypes::Field;
     use datafusion::execution::memory_pool::GreedyMemoryPool;
     use datafusion::prelude::SessionContext;
 
@@ -381,28 +335,24 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_all_kinds_of_texts() {
-        let texts = ["a", "longer than twelve bytes", ""];
-        let dictionary: DictionaryArray<Int32Type> = texts.into_iter().collect();
-        let arrays: [ArrayRef; 3] = [
-            Arc::new(StringArray::from(texts.to_vec())),
-            Arc::new(StringViewArray::from(texts.to_vec())),
-            Arc::new(dictionary),
-        ];
-        for array in arrays {
-            let value = ColumnarValue::Array(array.slice(1, 2));
-            let lengths = Lengths::new(&value);
-            assert_eq!(
-                (lengths.of(0), lengths.of(1)),
-                (24, 0),
-                "{:?}",
-                array.data_type()
-            );
-        }
-        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![i64::MIN]));
-        assert_eq!(
-            Lengths::new(&ColumnarValue::Array(numbers)).of(0),
-            OTHER_BYTES
-        );
+    fn long_texts_are_no_results() {
+        let pool = pool(1 << 30);
+        let text = |bytes: usize| "x".repeat(bytes);
+        let constant = |bytes: usize| {
+            let args = vec![ColumnarValue::Scalar(ScalarValue::Utf8(Some(text(bytes))))];
+            invoke("upper", Cost::of_text(upper), &pool, args, 1)
+        };
+        assert!(constant(CONSTANT_BYTES_MAX).is_ok());
+        let refused = constant(CONSTANT_BYTES_MAX + 1).unwrap_err();
+        assert!(refused.to_string().contains("of constants"), "{refused}");
+        let column = |bytes: usize| {
+            let array: ArrayRef = Arc::new(StringArray::from(vec!["a".to_owned(), text(bytes)]));
+            let args = vec![ColumnarValue::Array(array)];
+            invoke("upper", Cost::of_text(upper), &pool, args, 2)
+        };
+        assert!(column(TEXT_BYTES_MAX).is_ok());
+        let refused = column(TEXT_BYTES_MAX + 1).unwrap_err();
+        assert!(refused.to_string().contains("longer than"), "{refused}");
+        assert_eq!(pool.reserved(), 0);
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -20,6 +21,7 @@ use crate::functions::Functions;
 use crate::plan_limits;
 use crate::query_memory::{QueryMemory, QueryTime};
 use crate::request::{SqlAnswer, SqlRequest};
+use crate::row_memory::{CountedPlan, REPEATED_ROWS};
 use crate::source::{AbortOnDrop, Source};
 use crate::statement::{self, problem};
 use crate::tables::{self, CATALOG, SCHEMA};
@@ -163,6 +165,7 @@ async fn execute(
     memory_bytes: usize,
 ) -> datafusion::error::Result<Found> {
     let plan = context.state().statement_to_plan(statement).await?;
+    plan_limits::check_written_out(&plan)?;
     let only_reads = SQLOptions::new()
         .with_allow_ddl(false)
         .with_allow_dml(false)
@@ -173,8 +176,15 @@ async fn execute(
     let batch_rows = state.config().batch_size();
     plan_limits::check(&state.optimize(&plan)?, batch_rows, memory_bytes)?;
     let frame = context.execute_logical_plan(plan).await?;
-    let plan = frame.create_physical_plan().await?;
-    let mut stream = execute_stream(plan, context.task_ctx())?;
+    // The plan lasts until the end: it holds the memory of its rows.
+    let counted = CountedPlan::new(frame.create_physical_plan().await?)?;
+    let state = context.state();
+    let mut config = state.config().clone();
+    if counted.repeats {
+        config = config.with_batch_size(REPEATED_ROWS);
+    }
+    let task = TaskContext::from(&state).with_session_config(config);
+    let mut stream = execute_stream(Arc::clone(&counted.plan), Arc::new(task))?;
     let mut found = Found {
         schema: stream.schema(),
         batches: Vec::new(),

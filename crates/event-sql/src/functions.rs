@@ -24,10 +24,11 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use regex::RegexBuilder;
 
 use crate::bounded::{Bounded, Cost};
-use crate::text_functions::{concat_texts, levenshtein};
+use crate::text_functions::{CONCAT_TEXTS, concat_texts, levenshtein};
 
 /// Functions whose results and work are small for any argument.
-const PLAIN: [&str; 35] = [
+const PLAIN: [&str; 36] = [
+    "arrow_cast",
     "arrow_typeof",
     "ascii",
     "bit_length",
@@ -41,21 +42,21 @@ const PLAIN: [&str; 35] = [
     "date_part",
     "date_trunc",
     "ends_with",
-    "find_in_set",
     "from_unixtime",
     "greatest",
     "least",
     "make_date",
+    "make_time",
     "now",
     "nullif",
     "nvl",
     "nvl2",
     "octet_length",
     "starts_with",
-    "strpos",
     "to_date",
     "to_hex",
     "to_local_time",
+    "to_time",
     "to_timestamp",
     "to_timestamp_micros",
     "to_timestamp_millis",
@@ -66,35 +67,30 @@ const PLAIN: [&str; 35] = [
 ];
 
 /// Functions that make texts or work on them for long, with what a row costs.
-const BOUNDED: [(&str, Cost); 24] = [
-    ("btrim", Cost::of_text(once)),
+const BOUNDED: [(&str, Cost); 26] = [
+    ("btrim", compared(once)),
     ("concat", Cost::of_text(once)),
     ("concat_ws", Cost::of_text(separated)),
+    ("find_in_set", compared(number)),
     ("initcap", Cost::of_text(other_case)),
     ("json_get", Cost::of_text(once)),
     ("left", Cost::of_text(once)),
-    (
-        "levenshtein",
-        Cost {
-            bytes: distance_bytes,
-            work: distance,
-        },
-    ),
+    ("levenshtein", compared(distance_bytes)),
     ("lower", Cost::of_text(other_case)),
-    ("ltrim", Cost::of_text(once)),
+    ("ltrim", compared(once)),
     ("overlay", Cost::of_text(once)),
     (
         "regexp_count",
         Cost {
             bytes: number,
-            work: matching,
+            work: iterating,
         },
     ),
     (
         "regexp_instr",
         Cost {
             bytes: number,
-            work: matching,
+            work: iterating,
         },
     ),
     (
@@ -108,14 +104,15 @@ const BOUNDED: [(&str, Cost); 24] = [
         "regexp_replace",
         Cost {
             bytes: replaced_groups,
-            work: matching,
+            work: replacing,
         },
     ),
     ("replace", Cost::of_text(replaced)),
     ("reverse", Cost::of_text(once)),
     ("right", Cost::of_text(once)),
-    ("rtrim", Cost::of_text(once)),
+    ("rtrim", compared(once)),
     ("split_part", Cost::of_text(once)),
+    ("strpos", compared(number)),
     ("substr", Cost::of_text(once)),
     ("substr_index", Cost::of_text(once)),
     ("to_char", Cost::of_text(formatted)),
@@ -124,7 +121,7 @@ const BOUNDED: [(&str, Cost); 24] = [
 ];
 
 /// Aggregations. Their state is a part of the query's memory.
-const AGGREGATES: [&str; 37] = [
+const AGGREGATES: [&str; 38] = [
     "any_value",
     "approx_distinct",
     "approx_median",
@@ -146,6 +143,7 @@ const AGGREGATES: [&str; 37] = [
     "max",
     "median",
     "min",
+    "nth_value",
     "percentile_cont",
     "regr_avgx",
     "regr_avgy",
@@ -164,6 +162,12 @@ const AGGREGATES: [&str; 37] = [
     "var_pop",
 ];
 
+/// Aggregations that are none of windows: each row would have a copy of all values before it.
+const COLLECTING: [&str; 2] = ["array_agg", "string_agg"];
+
+/// Beginnings of the types that `arrow_cast` may name: values of others may have any length.
+const CAST_TYPES: [&str; 6] = ["Date", "Float", "Int", "Time", "Timestamp", "UInt"];
+
 const WINDOWS: [&str; 11] = [
     "cume_dist",
     "dense_rank",
@@ -181,8 +185,21 @@ const WINDOWS: [&str; 11] = [
 /// Most centroids of `approx_percentile_cont`, each of which takes memory ahead.
 const CENTROIDS_MAX: i64 = 10_000;
 
-/// Most bytes of a compiled regular expression: the work for a text grows with both.
-const REGEX_BYTES_MAX: usize = 1 << 20;
+/// Most bytes of a compiled regular expression.
+const REGEX_BYTES_MAX: usize = 256 << 10;
+
+/// Most bytes of a regular expression that is compiled for ASCII, where classes of letters are
+/// small: the work for a text grows with them.
+const REGEX_STATES_MAX: usize = 16 << 10;
+
+/// Work for a byte of a text that a regular expression looks at.
+const REGEX_STEPS: usize = 128;
+
+/// Most characters of a pattern of `LIKE`.
+const LIKE_CHARACTERS_MAX: usize = 1_024;
+
+/// Most `_` of a pattern of `LIKE`: they multiply the states between two `%`.
+const LIKE_ANY_MAX: usize = 16;
 
 /// All arguments, one after the other.
 fn once(lengths: &[usize]) -> usize {
@@ -233,11 +250,36 @@ fn number(_: &[usize]) -> usize {
 
 /// A regular expression looks at each byte in several states.
 fn matching(lengths: &[usize]) -> usize {
-    once(lengths).saturating_mul(16)
+    once(lengths).saturating_mul(REGEX_STEPS)
+}
+
+/// Each match may look at the rest of the text.
+fn iterating(lengths: &[usize]) -> usize {
+    let text = lengths.first().copied().unwrap_or(0).saturating_add(1);
+    text.saturating_mul(text)
+        .saturating_mul(REGEX_STEPS / 2)
+        .saturating_add(matching(lengths))
+}
+
+/// Only with flags there is more than one match.
+fn replacing(lengths: &[usize]) -> usize {
+    if lengths.len() > 3 {
+        iterating(lengths)
+    } else {
+        matching(lengths)
+    }
 }
 
 fn distance_bytes(lengths: &[usize]) -> usize {
     once(lengths).saturating_mul(8)
+}
+
+/// The cost of a function that compares each character with each one of the other text.
+const fn compared(bytes: fn(&[usize]) -> usize) -> Cost {
+    Cost {
+        bytes,
+        work: distance,
+    }
 }
 
 /// Each character is compared with each one of the other text.
@@ -276,6 +318,9 @@ impl Functions {
     /// The plan with bounded functions; an error if it has one that is on no list.
     pub(crate) fn bound(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
         let bounded = plan.transform_up_with_subqueries(|node| {
+            if matches!(node, LogicalPlan::Unnest(_)) {
+                return Err(refused("unnest"));
+            }
             node.map_expressions(|expr| expr.transform_up(|expr| self.bound_one(expr)))
         })?;
         Ok(bounded.data)
@@ -291,21 +336,25 @@ impl Functions {
             Expr::WindowFunction(ref call) => match &call.fun {
                 WindowFunctionDefinition::AggregateUDF(function) => {
                     check_listed(function.name(), &AGGREGATES)?;
+                    check_window(function.name())?;
                 }
                 WindowFunctionDefinition::WindowUDF(function) => {
                     check_listed(function.name(), &WINDOWS)?;
                 }
             },
-            Expr::Like(ref like) | Expr::SimilarTo(ref like) => {
-                check_literal("LIKE", &like.pattern)?;
-            }
+            Expr::Like(ref like) => check_like(&like.pattern)?,
+            Expr::SimilarTo(_) => return Err(refused("SIMILAR TO")),
             Expr::BinaryExpr(ref operation) => match operation.op {
                 // Those that are written are planned as functions.
                 Operator::StringConcat
                 | Operator::RegexMatch
                 | Operator::RegexIMatch
                 | Operator::RegexNotMatch
-                | Operator::RegexNotIMatch => return Err(refused(&operation.op.to_string())),
+                | Operator::RegexNotIMatch
+                | Operator::LikeMatch
+                | Operator::ILikeMatch
+                | Operator::NotLikeMatch
+                | Operator::NotILikeMatch => return Err(refused(&operation.op.to_string())),
                 _ => {}
             },
             _ => {}
@@ -315,6 +364,9 @@ impl Functions {
 
     fn bound_call(&self, call: ScalarFunction) -> Result<ScalarFunction> {
         let name = call.func.name();
+        if name == "arrow_cast" {
+            check_cast(&call.args)?;
+        }
         if name == self.concat_texts.name() || PLAIN.contains(&name) {
             return Ok(call);
         }
@@ -406,21 +458,56 @@ fn check_aggregate(call: &AggregateFunction) -> Result<()> {
     }
 }
 
-fn literal_text(expr: &Expr) -> Option<&str> {
+fn check_window(name: &str) -> Result<()> {
+    if COLLECTING.contains(&name) {
+        return Err(DataFusionError::Plan(format!(
+            "{name} is none of the functions of windows: docs/events.md lists them"
+        )));
+    }
+    Ok(())
+}
+
+/// Casts by a name of Arrow make numbers and times.
+fn check_cast(args: &[Expr]) -> Result<()> {
+    let name = args.get(1).and_then(literal_text).unwrap_or_default();
+    if CAST_TYPES.iter().any(|begin| name.starts_with(begin)) {
+        return Ok(());
+    }
+    Err(DataFusionError::Plan(
+        "arrow_cast makes numbers and times, and names their type in quotes".into(),
+    ))
+}
+
+/// The text of a literal, or of literals that `||` joins: they are folded before they are used.
+fn literal_text(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Literal(
             ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text),
             _,
-        ) => Some(text.as_deref().unwrap_or_default()),
-        Expr::Literal(ScalarValue::Null, _) => Some(""),
+        ) => Some(text.clone().unwrap_or_default()),
+        Expr::Literal(ScalarValue::Null, _) => Some(String::new()),
+        Expr::ScalarFunction(call) if call.func.name() == CONCAT_TEXTS => {
+            call.args.iter().map(literal_text).collect()
+        }
         _ => None,
     }
 }
 
-fn check_literal<'e>(what: &str, pattern: &'e Expr) -> Result<&'e str> {
+fn check_literal(what: &str, pattern: &Expr) -> Result<String> {
     literal_text(pattern).ok_or_else(|| {
         DataFusionError::Plan(format!("the pattern of {what} must be a text in quotes"))
     })
+}
+
+fn check_like(pattern: &Expr) -> Result<()> {
+    let pattern = check_literal("LIKE", pattern)?;
+    if pattern.chars().count() > LIKE_CHARACTERS_MAX || pattern.matches('_').count() > LIKE_ANY_MAX
+    {
+        return Err(DataFusionError::Plan(format!(
+            "a pattern of LIKE has at most {LIKE_CHARACTERS_MAX} characters and {LIKE_ANY_MAX} _"
+        )));
+    }
+    Ok(())
 }
 
 /// Patterns, and what else says how to match, are written in the query: patterns of each row would
@@ -430,10 +517,19 @@ fn check_pattern(name: &str, args: &[Expr]) -> Result<()> {
         return Ok(());
     };
     let pattern = check_literal(name, pattern)?;
-    let compiled = RegexBuilder::new(pattern)
+    let wrong = |error: regex::Error| DataFusionError::Plan(format!("{name}: {error}"));
+    RegexBuilder::new(&pattern)
         .size_limit(REGEX_BYTES_MAX)
+        .build()
+        .map_err(wrong)?;
+    let of_ascii = regex::bytes::RegexBuilder::new(&pattern)
+        .unicode(false)
+        .size_limit(REGEX_STATES_MAX)
         .build();
-    compiled.map_err(|error| DataFusionError::Plan(format!("{name}: {error}")))?;
+    // A pattern that has no meaning for ASCII is small all the same.
+    if let Err(error @ regex::Error::CompiledTooBig(_)) = of_ascii {
+        return Err(wrong(error));
+    }
     let others = args.iter().enumerate().skip(2);
     let is_replacement = |place: usize| place == 2 && name == "regexp_replace";
     for (_, other) in others.filter(|(place, _)| !is_replacement(*place)) {
@@ -469,6 +565,9 @@ mod tests {
         for name in AGGREGATES {
             assert_eq!(state.aggregate_functions()[name].name(), name);
         }
+        for name in COLLECTING {
+            assert!(AGGREGATES.contains(&name));
+        }
         for name in WINDOWS {
             assert_eq!(state.window_functions()[name].name(), name);
         }
@@ -491,6 +590,10 @@ mod tests {
         assert!("İ".to_lowercase().len() <= other_case(&["İ".len()]));
         assert_eq!(distance(&[1000, 1000]), 1_002_001);
         assert_eq!(replaced_groups(&[usize::MAX, 1, usize::MAX]), usize::MAX);
+        assert!(iterating(&[5_000, 1]) > 1 << 30);
+        assert_eq!(iterating(&[usize::MAX, 1]), usize::MAX);
+        assert_eq!(replacing(&[5_000, 1, 1]), matching(&[5_000, 1, 1]));
+        assert_eq!(replacing(&[9, 1, 1, 1]), iterating(&[9, 1, 1, 1]));
     }
 
     /// Documents list what queries may call, by name.

@@ -10,6 +10,7 @@
 //! - Queries run on threads of their own, with limits of time and memory, and end when nobody waits
 //!   for them any more.
 //! - Functions are those on a list, and texts that they make count towards the memory.
+//! - So do texts that operators repeat or copy. Plans have a limit of their own.
 //! - Nothing but events and cells can be read, and nothing can be written.
 //!
 //! Without the feature `sql` this crate is empty, so that a build of everything else is quick.
@@ -26,14 +27,17 @@ mod json_get;
 mod plan_limits;
 mod pushdown;
 mod query_memory;
+mod query_size;
 mod request;
 mod rollup_rows;
 mod rollup_table;
+mod row_memory;
 mod scanned;
 mod source;
 mod statement;
 mod tables;
 mod text_functions;
+mod text_lengths;
 
 pub use engine::{SqlEngine, SqlLimits};
 pub use request::{SqlAnswer, SqlFormat, SqlRequest};

@@ -100,6 +100,8 @@ impl MemoryPool for QueryMemory {
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         self.time.check()?;
+        // The pool adds up without a look at overflows; bounds of what functions take saturate.
+        let additional = additional.min(isize::MAX as usize);
         self.pool.try_grow(reservation, additional)
     }
 
@@ -115,5 +117,20 @@ impl MemoryPool for QueryMemory {
 impl fmt::Display for QueryMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.pool, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_amount_is_small_because_it_is_too_large_to_add() {
+        let (time, _leave) = QueryTime::new(Duration::from_secs(3600));
+        let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemory::new(1_000, time));
+        let held = MemoryConsumer::new("test").register(&pool);
+        held.try_grow(10).unwrap();
+        assert!(held.try_grow(usize::MAX).is_err());
+        assert_eq!(pool.reserved(), 10);
     }
 }

@@ -5,6 +5,8 @@ use datafusion::sql::parser::{DFParser, Statement};
 use datafusion::sql::sqlparser::ast::{self, SetExpr};
 use icecore_events::Problem;
 
+use crate::query_size;
+
 /// The longest text of a query. A plan is as deep as its longest chain of operators, and planning
 /// calls itself for each of them: threads of the engine have the stack for this.
 pub(crate) const TEXT_MAX: usize = 16 * 1024;
@@ -27,7 +29,19 @@ pub(crate) fn parse(query: &str) -> Result<Statement, Problem> {
         let detail = "only SELECT, WITH and EXPLAIN are allowed";
         return Err(Problem::new(400, "sql.read-only", detail));
     }
+    if let Some(query) = query_of(&statement) {
+        query_size::check(query)?;
+    }
     Ok(statement)
+}
+
+/// The statement without what DataFusion writes around it.
+fn query_of(statement: &Statement) -> Option<&ast::Statement> {
+    match statement {
+        Statement::Statement(statement) => Some(statement),
+        Statement::Explain(explain) => query_of(&explain.statement),
+        _ => None,
+    }
 }
 
 fn reads(statement: &Statement) -> bool {

@@ -10,6 +10,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+/// The name of the function that stands for `||`.
+pub(crate) const CONCAT_TEXTS: &str = "||";
+
 /// `a || b`: both texts, or nothing where one is missing.
 pub(crate) fn concat_texts() -> ScalarUDF {
     ScalarUDF::new_from_impl(ConcatTexts {
@@ -39,7 +42,7 @@ struct ConcatTexts {
 
 impl ScalarUDFImpl for ConcatTexts {
     fn name(&self) -> &str {
-        "||"
+        CONCAT_TEXTS
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use icecore_event_sql::{SqlEngine, SqlLimits, SqlRequest};
 use serde_json::json;
 
-use crate::events::{answer, view};
+use crate::events::{answer, rows, view};
 
 /// More than a quick machine fills before a query of these tests ends.
 const MUCH_MEMORY: usize = 1 << 30;
@@ -117,13 +117,13 @@ async fn nested_functions_end_at_the_memory_of_a_query() {
     };
     // Of a column nothing is known before the query runs. Each has a name of its own: DataFusion
     // takes a projection that repeats the one below it for the same one.
-    let of_column = |outer: &dyn Fn(&str) -> String| {
+    let of_column = |levels: usize, outer: &dyn Fn(&str) -> String| {
         let first = "SELECT metric AS x0 FROM rollup_5s".to_owned();
-        let query = (0..20).fold(first, |inner, i| {
+        let query = (0..levels).fold(first, |inner, i| {
             let made = outer(&format!("x{i}"));
             format!("SELECT {made} AS x{} FROM ({inner})", i + 1)
         });
-        format!("SELECT max(octet_length(x20)) FROM ({query})")
+        format!("SELECT max(octet_length(x{levels})) FROM ({query})")
     };
     let queries = [
         format!(
@@ -134,11 +134,11 @@ async fn nested_functions_end_at_the_memory_of_a_query() {
             "SELECT length({})",
             nested(&|x| format!("regexp_replace({x}, 'x', 'xx', 'g')"))
         ),
-        of_column(&|x| format!("{x} || {x}")),
-        of_column(&|x| format!("concat({x}, {x})")),
-        of_column(&|x| format!("concat_ws('-', {x}, {x}, {x})")),
-        of_column(&|x| format!("replace({x}, 'o', 'oooo')")),
-        of_column(&|x| format!("overlay({x} placing {x} from 1 for 0)")),
+        of_column(14, &|x| format!("{x} || {x}")),
+        of_column(14, &|x| format!("concat({x}, {x})")),
+        of_column(9, &|x| format!("concat_ws('-', {x}, {x}, {x})")),
+        of_column(9, &|x| format!("replace({x}, 'o', 'oooo')")),
+        of_column(14, &|x| format!("overlay({x} placing {x} from 1 for 0)")),
     ];
     let limits = SqlLimits {
         memory_bytes: 32 << 20,
@@ -243,9 +243,158 @@ async fn functions_that_are_on_no_list_are_refused() {
         "SELECT metric LIKE metric FROM rollup_5s",
         "SELECT regexp_like(metric, 'a', metric) FROM rollup_5s",
         "SELECT regexp_like(metric, '((((x{1,100}){1,100}){1,100}){1,100})') FROM rollup_5s",
+        "SELECT regexp_count(metric, 'x{1,5000}') FROM rollup_5s",
+        "SELECT metric LIKE '%a_________________' FROM rollup_5s",
+        "SELECT metric SIMILAR TO 'a' FROM rollup_5s",
+        "SELECT metric ~~ metric FROM rollup_5s",
+        "SELECT array_agg(dims) OVER (ORDER BY count) FROM rollup_5s",
+        "SELECT string_agg(dims, ',') OVER () FROM rollup_5s",
+        "SELECT unnest(array_agg(count)) FROM rollup_5s",
     ] {
         let refused = answer(json!({ "q": query }), SqlLimits::default()).await;
         let problem = refused.unwrap_err();
         assert_eq!(problem.status, 400, "{query}: {}", problem.detail);
     }
+}
+
+/// Fails unless each query ends at a limit, and says so by all these words.
+async fn check_limited(queries: &[String], limits: SqlLimits, words: &str) {
+    for query in queries {
+        let began = Instant::now();
+        let problem = answer(json!({ "q": query }), limits).await.unwrap_err();
+        let (status, code) = (problem.status, problem.code);
+        let detail = &problem.detail;
+        assert_eq!((status, code), (422, "sql.limit"), "{query}: {detail}");
+        assert!(detail.contains(words), "{query}: {detail}");
+        assert!(began.elapsed() < DEADLINE, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn queries_have_a_size_before_they_are_planned() {
+    let columns = |count: usize| {
+        let columns: Vec<String> = (1..=count).map(|i| format!("count + {i}")).collect();
+        columns.join(", ")
+    };
+    let cubes = [
+        format!(
+            "SELECT count(*) FROM rollup_5s GROUP BY CUBE({})",
+            columns(32)
+        ),
+        format!(
+            "EXPLAIN SELECT count(*) FROM rollup_5s GROUP BY metric, CUBE({})",
+            columns(32)
+        ),
+    ];
+    check_limited(&cubes, SqlLimits::default(), "grouping sets").await;
+    let small = format!(
+        "SELECT count(*) FROM rollup_5s GROUP BY CUBE({})",
+        columns(3)
+    );
+    let found = answer(json!({ "q": small }), SqlLimits::default()).await;
+    assert!(found.is_ok());
+    let chain = |links: usize| {
+        let links = (0..links).map(|i| {
+            let next = i + 1;
+            format!(", t{next} AS (SELECT c FROM t{i} UNION ALL SELECT c FROM t{i})")
+        });
+        let links: String = links.collect();
+        format!("WITH t0 AS (SELECT 1 AS c){links}")
+    };
+    let chains = [
+        format!("{} SELECT sum(c) FROM t30", chain(30)),
+        format!("{} SELECT 1 WHERE 2 < (SELECT max(c) FROM t30)", chain(30)),
+    ];
+    check_limited(&chains, SqlLimits::default(), "WITH").await;
+    let found = rows(&format!("{} SELECT sum(c) FROM t6", chain(6))).await;
+    assert_eq!(json!(found.unwrap()), json!([[64]]));
+}
+
+/// The optimizer writes columns out and some expressions twice.
+#[tokio::test]
+async fn expressions_have_a_size_before_they_are_optimized() {
+    let first = "SELECT count AS x0 FROM rollup_5s".to_owned();
+    let sums = (0..20).fold(first, |inner, i| {
+        format!("SELECT x{i} + x{i} AS x{} FROM ({inner})", i + 1)
+    });
+    let nested = |outer: &dyn Fn(String) -> String, first: &str| {
+        let made = (0..30).fold(first.to_owned(), |inner, _| outer(inner));
+        format!("SELECT {made} FROM rollup_5s")
+    };
+    let queries = [
+        format!("SELECT x20 FROM ({sums}) WHERE x20 > 5"),
+        nested(&|x| format!("coalesce({x}, count)"), "count"),
+        nested(&|x| format!("({x} BETWEEN false AND true)"), "(count > 1)"),
+        nested(
+            &|x| format!("CASE WHEN {x} THEN count > 1 ELSE count > 2 END"),
+            "(count > 1)",
+        ),
+    ];
+    check_limited(&queries, SqlLimits::default(), "written out").await;
+}
+
+/// Texts of the store, and those that aggregations make, are counted where operators repeat them.
+#[tokio::test]
+async fn rows_that_operators_repeat_are_counted() {
+    let long = "SELECT string_agg(dims, ',') AS x FROM rollup_5s";
+    let repeated = [
+        format!("SELECT a.x, b.count FROM ({long}) a CROSS JOIN rollup_5s b"),
+        format!(
+            "SELECT a.x, b.count FROM rollup_5s b LEFT JOIN ({long}) a ON length(a.x) > b.count"
+        ),
+        format!("SELECT ({long}), count FROM rollup_5s"),
+    ];
+    check_limited(&repeated, SqlLimits::default(), "texts of rows").await;
+    let limits = SqlLimits {
+        memory_bytes: 1_000_000,
+        // Nothing else takes memory for rows.
+        threads: 1,
+        ..SqlLimits::default()
+    };
+    let columns: Vec<String> = (0..20)
+        .map(|i| format!("sum(octet_length(CASE WHEN count > {i} THEN dims ELSE metric END)) c{i}"))
+        .collect();
+    let few = [
+        "SELECT max(y) FROM (SELECT max(dims) OVER () AS y, count FROM rollup_5s)".to_owned(),
+        format!("SELECT {} FROM rollup_5s", columns.join(", ")),
+    ];
+    check_limited(&few, limits, "texts of rows").await;
+    for query in few {
+        let found = answer(json!({ "q": query }), SqlLimits::default()).await;
+        assert!(found.is_ok(), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn texts_of_functions_have_a_length() {
+    let text = "x".repeat(8_000);
+    let (few, many) = ("y".repeat(10), "y".repeat(200));
+    let constants = [format!(
+        "SELECT count(*) FROM rollup_5s WHERE dims = replace('{text}', 'x', '{few}')"
+    )];
+    check_limited(&constants, SqlLimits::default(), "of constants").await;
+    let longer = [format!(
+        "SELECT max(octet_length(replace(replace(metric, 'o', '{text}'), 'x', '{many}')))
+         FROM rollup_5s"
+    )];
+    let limits = SqlLimits {
+        memory_bytes: MUCH_MEMORY,
+        ..SqlLimits::default()
+    };
+    check_limited(&longer, limits, "longer than").await;
+    // The work for one row alone would be too long.
+    let matched = [
+        "regexp_count(x, 'a*b|c')",
+        "regexp_instr(x, 'a*b|c')",
+        "regexp_replace(x, 'a*b|c', '', 'g')",
+    ];
+    let matched = matched.map(|call| {
+        format!("SELECT {call} FROM (SELECT replace(metric, 'o', '{text}') AS x FROM rollup_5s)")
+    });
+    check_limited(&matched, SqlLimits::default(), "too long").await;
+    let once = format!(
+        "SELECT count(*) FROM (SELECT replace(metric, 'o', '{text}') AS x FROM rollup_5s LIMIT 9)
+         WHERE regexp_replace(x, 'x+', '') = 'rders' AND strpos(x, 'd') = 8002"
+    );
+    assert_eq!(json!(rows(&once).await.unwrap()), json!([[9]]));
 }

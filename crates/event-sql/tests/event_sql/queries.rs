@@ -160,6 +160,33 @@ async fn joins_windows_and_subqueries() {
         json!([[true]]),
     )
     .await;
+    // More rows than a batch of a join has.
+    check(
+        "SELECT count(*), sum(a.count) FROM rollup_5s a JOIN rollup_1m b ON a.count = b.count",
+        json!([[20_000, 199_990_000]]),
+    )
+    .await;
+    check(
+        "SELECT count(*), sum(a.count) FROM rollup_5s a, rollup_1m b WHERE b.count < 2",
+        json!([[40_000, 399_980_000]]),
+    )
+    .await;
+    check(
+        "SELECT max(m), count(*) FROM (SELECT max(dims) OVER (PARTITION BY service) m FROM rollup_5s)",
+        json!([[r#"{"order.channel":"web"}"#, 20_000]]),
+    )
+    .await;
+    check(
+        "SELECT count((SELECT max(dims) FROM rollup_1m)) FROM rollup_5s",
+        json!([[20_000]]),
+    )
+    .await;
+    check(
+        "WITH RECURSIVE n AS (SELECT 0 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 9)
+         SELECT count(*) FROM n JOIN rollup_5s r ON n.i = r.count",
+        json!([[10]]),
+    )
+    .await;
     let explained = rows("EXPLAIN SELECT 1").await.unwrap();
     assert!(!explained.is_empty());
 }
@@ -270,6 +297,22 @@ async fn texts_are_computed() {
         (
             "SELECT to_char(TIMESTAMP '2026-11-09T10:00:00', '%Y-%m'), extract(hour FROM TIMESTAMP '2026-11-09T10:00:00')",
             json!([["2026-11", 10]]),
+        ),
+        (
+            "SELECT make_time(10, 30, 0)::text, to_time('10:30:00')::text",
+            json!([["10:30:00", "10:30:00"]]),
+        ),
+        (
+            "SELECT arrow_cast(TIMESTAMP '2026-11-09T10:00:00.5', 'Timestamp(Second, None)')",
+            json!([["2026-11-09T10:00:00"]]),
+        ),
+        (
+            "SELECT 'abc' LIKE 'a' || '%', 'abc' ~ ('^' || 'b'), find_in_set('b', 'a,b,c')",
+            json!([[true, false, 2]]),
+        ),
+        (
+            "SELECT nth_value(count, 3 ORDER BY count) FROM rollup_5s",
+            json!([[2]]),
         ),
     ] {
         check(query, expected).await;
