@@ -50,7 +50,7 @@ pub static SETTINGS: &[Setting] = &[
     setting!("server.listen", Address, server.listen, short "listen",
         "Where HTTP is served. Only this machine by default, because there is no access control until one is configured; 9090 is where dashboards look for a Prometheus."),
     setting!("server.web_config", Text, server.web_config, short "web.config.file",
-        "Web configuration file for TLS, users, tokens and roles: Prometheus' own format and a section icecore. Reloaded when it or a file that it names changes. Without one there is no access control; a flag or variable that is given and empty is an error."),
+        "Web configuration file for TLS, users, tokens and roles: Prometheus' own format and a section icecore. Reloaded when it or a file that it names changes. Without one there is no access control."),
     setting!("server.write_body_bytes_max", Size, server.write_body_bytes_max, "1KiB" to "",
         "Bytes of one write request as sent; larger ones get 413. Prometheus sends about 2 MiB at most, backfilling tools more."),
     setting!("server.write_decompressed_bytes_max", Size, server.write_decompressed_bytes_max, "1KiB" to "",
@@ -68,7 +68,7 @@ pub static SETTINGS: &[Setting] = &[
         "Time for running requests to finish after the signal to stop. Orchestrators commonly kill after 30 s; this leaves the rest for the last flush."
     ),
     setting!("server.cors_origin", Origins, server.cors_origin, short "web.cors.origin",
-        "Allowed CORS origins for /api/ and /v1/: a regular expression for the whole origin. Every origin by default, as in Prometheus, because dashboards on other hosts read from the browser. Pages of other origins may store or change something only if this is set and allows them: do not set it to .*, because any page could delete everything then. Taking it out of the file needs a restart."),
+        "Allowed CORS origins for /api/ and /v1/: a regular expression for the whole origin. Every origin by default, as in Prometheus, because dashboards on other hosts read from the browser. Pages of other origins may change something only if this is set and allows them: with .* any page could delete everything. Taking it out of the file needs a restart."),
     setting!(
         "server.hosts",
         Names,

@@ -112,6 +112,7 @@ async fn each_role_has_its_routes() {
     for route in ROUTES.iter().filter(|route| may_be_tried(route)) {
         let path = path_of(route);
         for method in route.methods {
+            let method = if *method == "ANY" { "GET" } else { method };
             for (credential, role) in [
                 (None, None),
                 (Some(READ), Some(Role::Read)),
