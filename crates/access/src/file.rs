@@ -96,9 +96,8 @@ pub(crate) fn interpret(text: &str, path: &Path) -> Result<WebConfig, Vec<Proble
 /// A truncated file must not open a server that is started again.
 fn empty(path: &Path) -> Problem {
     let reason = "is empty: requests would need no credential";
-    Problem::new(path.display().to_string(), reason).hint(
-        "write {} into it, or leave --web.config.file out, to run without access control",
-    )
+    Problem::new(path.display().to_string(), reason)
+        .hint("write {} into it, or leave --web.config.file out, to run without access control")
 }
 
 /// A problem with something in the file at `path`.

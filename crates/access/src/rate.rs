@@ -173,7 +173,9 @@ mod tests {
     /// An address of IPv6 with so many networks of a customer before it.
     fn network(customer: usize, network: usize) -> Option<IpAddr> {
         let bits = u128::try_from((customer << 16) + network).unwrap();
-        Some(IpAddr::V6(Ipv6Addr::from_bits((0x2001 << 112) + (bits << 64))))
+        Some(IpAddr::V6(Ipv6Addr::from_bits(
+            (0x2001 << 112) + (bits << 64),
+        )))
     }
 
     #[test]

@@ -367,7 +367,9 @@ impl EventStore for MemoryStore {
                 return Ok(None);
             };
             state.kept_reads += 1;
-            Ok(Some(Box::new(MemorySnapshot { content }) as Box<dyn EventSnapshot>))
+            Ok(Some(
+                Box::new(MemorySnapshot { content }) as Box<dyn EventSnapshot>
+            ))
         })
     }
 

@@ -366,7 +366,11 @@ mod tests {
             let PutError::Argument(message) = identify(creating(), text).unwrap_err() else {
                 panic!("another error")
             };
-            assert!(message.len() < 5000, "{} bytes: {message:.100}", message.len());
+            assert!(
+                message.len() < 5000,
+                "{} bytes: {message:.100}",
+                message.len()
+            );
         }
     }
 

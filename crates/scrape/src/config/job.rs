@@ -335,7 +335,10 @@ fn params(fields: &mut Fields<'_>) -> BTreeMap<String, Vec<String>> {
                 continue;
             }
         };
-        if values.iter().any(|value| value.contains(SECRET_PLACEHOLDER)) {
+        if values
+            .iter()
+            .any(|value| value.contains(SECRET_PLACEHOLDER))
+        {
             fields.source.report(entry.node.at, &path, NO_PLACEHOLDER);
         }
         params.insert(entry.key.clone(), values);

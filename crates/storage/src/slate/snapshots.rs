@@ -181,7 +181,10 @@ impl Engine {
     /// Opens a snapshot of this database for reading. `None` when there is none with that id.
     pub(crate) async fn open_own_snapshot(&self, id: &str) -> Result<Option<OwnedReader>> {
         let all = named(&self.admin()).await?;
-        let Some(checkpoint) = all.iter().find(|checkpoint| checkpoint.id.to_string() == id) else {
+        let Some(checkpoint) = all
+            .iter()
+            .find(|checkpoint| checkpoint.id.to_string() == id)
+        else {
             return Ok(None);
         };
         let opened = OpenedStore {

@@ -154,7 +154,7 @@ fn snapshots_keep_states() {
     let snapshot = process.run(process.db.create_snapshot(Some("s"), None));
     write(&process, record("now")).unwrap();
     let id = snapshot.unwrap().id;
-    assert_eq!(kept(), [id.clone()]);
+    assert_eq!(kept(), std::slice::from_ref(&id));
     let read = || {
         let store = store(&process);
         process.run(async {
