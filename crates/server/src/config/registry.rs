@@ -68,7 +68,7 @@ pub static SETTINGS: &[Setting] = &[
         "Time for running requests to finish after the signal to stop. Orchestrators commonly kill after 30 s; this leaves the rest for the last flush."
     ),
     setting!("server.cors_origin", Origins, server.cors_origin, short "web.cors.origin",
-        "Allowed CORS origins for /api/ and /v1/: a regular expression for the whole origin. Every origin by default, as in Prometheus, so that dashboards elsewhere can read. Pages of other origins may change something only if this is set and allows them: with .* any page could delete everything. Taking it out of the file needs a restart."),
+        "Allowed CORS origins for /api/ and /v1/: a regular expression for the whole origin. Every origin by default, as in Prometheus. Pages of other origins may change something only if this is set and allows them: with .* any page could delete everything. Taking it out of the file needs a restart."),
     setting!(
         "server.hosts",
         Names,
