@@ -37,8 +37,8 @@ async fn find(app: &App, params: &Params) -> Result<Response, ApiError> {
             "end timestamp must not be before start timestamp",
         ));
     }
-    let expression = parse::parse(query_of(params))?;
     let slot = app.limits.read_slot().await?;
+    let expression = parse::parse(query_of(params))?;
     let selectors = selectors_of(&expression);
     // Without selectors the database takes every series, a query none.
     let found = if selectors.is_empty() {

@@ -34,11 +34,11 @@ pub(crate) async fn federate(
     params: Params,
 ) -> Result<Response, ApiError> {
     let database = app.database()?.clone();
-    // None is no error here: a Prometheus without a selector would see an empty page.
-    let selectors = params.selectors()?;
     let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
     let format = FederateFormat::negotiate(accept);
     let slot = app.limits.read_slot().await?;
+    // None is no error here: a Prometheus without a selector would see an empty page.
+    let selectors = params.selectors()?;
     let now_ms = app.clock().now_ms();
     let lookback = app.queries.engine().options().lookback;
     let lookback_ms = i64::try_from(lookback.as_millis()).unwrap_or(i64::MAX);

@@ -32,8 +32,8 @@ pub(crate) async fn series(
     params: Params,
 ) -> Result<Response, ApiError> {
     let database = app.database()?;
-    let (query, limit) = label_query(&app, &params, params.some_selectors()?)?;
     let slot = app.limits.read_slot().await?;
+    let (query, limit) = label_query(&app, &params, params.some_selectors()?)?;
     let series = database.series(&query).await?;
     let views = event_series::label_sets(&app, &query).await?;
     let listed = ListedSeries {
@@ -113,8 +113,8 @@ pub(crate) async fn label_names(
     params: Params,
 ) -> Result<Response, ApiError> {
     let database = app.database()?;
-    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
     let slot = app.limits.read_slot().await?;
+    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
     let mut names = database.label_names(&query).await?;
     event_series::add_label_names(&app, &query, &mut names).await?;
     let warnings = truncate(&mut names, limit);
@@ -133,8 +133,8 @@ pub(crate) async fn label_values(
     if name.is_empty() {
         return Err(ApiError::bad_data("invalid label name: \"\""));
     }
-    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
     let slot = app.limits.read_slot().await?;
+    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
     let mut values = database.label_values(&name, &query).await?;
     event_series::add_label_values(&app, &name, &query, &mut values).await?;
     let warnings = truncate(&mut values, limit);

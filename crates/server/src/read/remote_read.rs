@@ -55,8 +55,8 @@ const PIECE_SAMPLES: usize = 64 << 10;
 
 pub(crate) async fn read(State(app): State<Arc<App>>, request: Request) -> Response {
     let (head, mut body) = request.into_parts();
-    let answered = match read_request(&app, &head.headers, &mut body).await {
-        Ok(request) => answer(&app, request).await,
+    let answered = match read_body(&app, &head.headers, &mut body).await {
+        Ok(compressed) => answer(&app, compressed).await,
         Err(error) => {
             read_to_the_end(&mut body, &head.headers).await;
             Err(error)
@@ -65,28 +65,30 @@ pub(crate) async fn read(State(app): State<Arc<App>>, request: Request) -> Respo
     answered.unwrap_or_else(ApiError::into_text)
 }
 
-async fn read_request(
-    app: &App,
-    headers: &HeaderMap,
-    body: &mut Body,
-) -> Result<ReadRequest, ApiError> {
+async fn read_body(app: &App, headers: &HeaderMap, body: &mut Body) -> Result<Bytes, ApiError> {
     app.database()?;
     let encoding = headers.get(header::CONTENT_ENCODING);
     let encoding = encoding.map(|value| value.to_str().unwrap_or("not ASCII"));
     check_content_encoding(encoding).map_err(|error| ApiError::unsupported_content(&error))?;
     let limit = "the limit for remote read requests";
-    let compressed = collect(body, REQUEST_BYTES_MAX, limit, |_| Ok(())).await?;
+    collect(body, REQUEST_BYTES_MAX, limit, |_| Ok(())).await
+}
+
+/// The request of a body. CPU work, which compiles the patterns of matchers.
+fn decode(compressed: &[u8]) -> Result<ReadRequest, ApiError> {
     let mut buffer = Vec::new();
-    let message = snappy::decompress(&compressed, &mut buffer, REQUEST_BYTES_MAX)
+    let message = snappy::decompress(compressed, &mut buffer, REQUEST_BYTES_MAX)
         .map_err(|error| ApiError::bad_data(format!("snappy: {error}")))?;
     decode_read_request(message).map_err(|error| ApiError::bad_data(error.to_string()))
 }
 
-async fn answer(app: &App, request: ReadRequest) -> Result<Response, ApiError> {
+async fn answer(app: &App, compressed: Bytes) -> Result<Response, ApiError> {
     let config = app.config();
     let timeout = config.server.request_timeout;
     let late = || ApiError::timeout("the answer took longer than server.request_timeout");
     let slot = tokio::time::timeout(timeout, app.limits.read_slot());
+    let slot = slot.await.map_err(|_| late())??;
+    let request = decode(&compressed)?;
     let reader = Reader {
         database: app.database()?.clone(),
         external: Arc::new(external_labels(app)),
@@ -95,7 +97,7 @@ async fn answer(app: &App, request: ReadRequest) -> Result<Response, ApiError> {
         batch_timeout: timeout,
         memory: app.queries.memory(),
         rolled: Mutex::default(),
-        _slot: slot.await.map_err(|_| late())??,
+        _slot: slot,
     };
     match request.response_type {
         ResponseType::Samples => {

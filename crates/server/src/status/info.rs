@@ -30,9 +30,9 @@ pub(crate) async fn tsdb(
         limit: ranking_limit(&params)?,
         focus_label: params.first("focusLabel").map(str::to_owned),
     };
+    let slot = app.limits.read_slot().await?;
     let selectors = params.selectors()?;
     let range = params.range()?;
-    let slot = app.limits.read_slot().await?;
     let narrowed =
         !selectors.is_empty() || params.first("start").is_some() || params.first("end").is_some();
     let cardinality = if narrowed {

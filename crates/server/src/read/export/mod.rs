@@ -50,9 +50,9 @@ pub(crate) async fn export(
     let writer = Writer::new(&params)?;
     let content_type = writer.content_type();
     let database = app.database()?.clone();
+    let slot = app.limits.read_slot().await?;
     let selectors = params.some_selectors()?;
     let range = params.range()?;
-    let slot = app.limits.read_slot().await?;
     let exemplars = if params.switch_or("exemplars", true)? {
         exemplars(&database, &selectors, range).await?
     } else {
