@@ -84,9 +84,10 @@ pub(crate) struct Trust<'a> {
 pub(crate) struct ForeignPage;
 
 impl Trust<'_> {
-    /// Returns `true` if settings allow pages of this origin.
+    /// Returns `true` if settings allow pages of this origin to change something. OpenTSDB's `*`
+    /// lets all pages read, and is in files that were written for a server behind a firewall.
     fn allows_pages_of(&self, origin: &str) -> bool {
-        let fits = |domain: &String| domain == "*" || domain.eq_ignore_ascii_case(origin);
+        let fits = |domain: &String| domain.eq_ignore_ascii_case(origin);
         self.origins.is_some_and(|allowed| allowed.allows(origin)) || self.domains.iter().any(fits)
     }
 }
@@ -190,7 +191,9 @@ impl<'a> Site<'a> {
         let Some((scheme, authority)) = parse_origin(origin) else {
             return true;
         };
-        if is_listed(authority.host(), trust.hosts) {
+        // Whoever is on the way of plain HTTP can make pages of any name.
+        let is_plain = self.is_https && scheme != HTTPS;
+        if is_listed(authority.host(), trust.hosts) && !is_plain {
             return false;
         }
         self.fetch_site == Some("cross-site") || !self.is_same_origin(scheme, &authority)

@@ -336,6 +336,18 @@ fn a_server_that_speaks_tls_has_no_pages_without() {
             ),
         ],
     );
+    // Nor has a server whose name is listed.
+    let listed = Settings {
+        hosts: vec!["metrics.example".into()],
+        ..tls
+    };
+    let of_page = |origin| [(Change, ["host: 10.0.0.1", origin])];
+    for (change, headers) in of_page("origin: https://metrics.example") {
+        listed.allows(&[(change, &headers)]);
+    }
+    for (change, headers) in of_page("origin: http://metrics.example") {
+        listed.refuses("server.hosts", &[(change, &headers)]);
+    }
 }
 
 #[test]
@@ -470,7 +482,8 @@ fn domains_of_opentsdb_may_change_what_they_want() {
     };
     let row: &[Row] = &[(Change, &["host: icecore:4242", "origin: http://A.example"])];
     set(&["http://b.example", "http://a.example"]).allows(row);
-    set(&["*"]).allows(row);
+    // It is in files that were written for a server behind a firewall, and lets all pages read.
+    set(&["*"]).refuses("server.cors_origin", row);
     set(&["http://b.example"]).refuses("server.cors_origin", row);
 }
 
