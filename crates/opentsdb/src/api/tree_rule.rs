@@ -5,7 +5,7 @@ use http::Method;
 use super::body::{required_json, unparsable};
 use super::fields::Fields;
 use super::tree::{find, unsupported};
-use crate::catalog::RecordsEdit;
+use crate::catalog::{RecordsEdit, check_texts};
 use crate::error::Error;
 use crate::request::Request;
 use crate::response::Response;
@@ -39,7 +39,7 @@ pub(super) async fn one(tsd: &Tsd, request: &Request, verb: &Method) -> Result<R
             if edit.is_empty() {
                 return Ok(Response::unchanged());
             }
-            put(&mut tree, place, edit, *verb == Method::PUT)?;
+            put(tsd, &mut tree, place, edit, *verb == Method::PUT)?;
             let response = shown(&tree, level, order).ok_or_else(missing)?;
             store(tsd, records, tree).await?;
             Ok(response)
@@ -96,7 +96,7 @@ pub(super) async fn many(tsd: &Tsd, request: &Request, verb: &Method) -> Result<
     }
     for (place, edit) in edits {
         if !edit.is_empty() {
-            put(&mut tree, place, edit, replaces)?;
+            put(tsd, &mut tree, place, edit, replaces)?;
         }
     }
     store(tsd, records, tree).await?;
@@ -126,7 +126,7 @@ fn parse_edit(fields: &Fields<'_>) -> Result<RuleEdit, Error> {
         let parsed = RuleType::parse(&kind);
         parsed.ok_or_else(|| Error::bad_request(format!("Invalid rule type: {kind}")))
     });
-    Ok(RuleEdit {
+    let edit = RuleEdit {
         kind: kind.transpose()?,
         field: fields.filled("field", "field")?,
         custom_field: fields.filled("customField", "custom_field")?,
@@ -138,20 +138,28 @@ fn parse_edit(fields: &Fields<'_>) -> Result<RuleEdit, Error> {
         display_format: fields.filled("displayFormat", "display_format")?,
         description: fields.filled("description", "description")?,
         notes: fields.filled("notes", "notes")?,
-    })
+    };
+    check_texts(edit.texts())?;
+    Ok(edit)
 }
 
 /// Adds or changes a rule; with `replaces` nothing of what it was stays.
-fn put(tree: &mut Tree, place: RulePlace, edit: RuleEdit, replaces: bool) -> Result<(), Error> {
+fn put(
+    tsd: &Tsd,
+    tree: &mut Tree,
+    place: RulePlace,
+    edit: RuleEdit,
+    replaces: bool,
+) -> Result<(), Error> {
     let (_, level, order) = place;
     let before = tree.rule(level, order).filter(|_| !replaces);
     let rule = edit
         .apply((tree.id, level, order), before)
         .map_err(Error::bad_request)?;
     tree.put_rule(rule);
-    if tree.rule_count() > RULES_MAX {
+    if tree.rule_count() + tsd.trees.rules_beside(tree.id) > RULES_MAX {
         return Err(Error::bad_request(format!(
-            "A tree has at most {RULES_MAX} rules"
+            "Trees have at most {RULES_MAX} rules together"
         )));
     }
     Ok(())

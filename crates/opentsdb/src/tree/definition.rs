@@ -11,7 +11,7 @@ use crate::json::Json;
 use crate::json_object::{ObjectWriter, push_array};
 use crate::record_field::{boolean, integer, text};
 
-/// Rules of a tree.
+/// Rules of all trees together: their expressions are in memory.
 pub(crate) const RULES_MAX: usize = 4096;
 
 /// A tree.

@@ -29,6 +29,9 @@ pub(crate) use rule::{Rule, RuleEdit, RuleType};
 
 use crate::catalog_key;
 
+/// Trees that there are at most; the original has 65 535.
+const TREES_MAX: usize = 256;
+
 /// Branches that are remembered as stored; when there are more, all are forgotten.
 const STORED_BRANCHES_MAX: usize = 1 << 16;
 
@@ -64,9 +67,19 @@ impl Trees {
         self.trees.read().values().map(Arc::clone).collect()
     }
 
+    /// The number of rules of all trees but one.
+    pub(crate) fn rules_beside(&self, id: u16) -> usize {
+        let trees = self.trees.read();
+        let others = trees.values().filter(|tree| tree.id != id);
+        others.map(|tree| tree.rule_count()).sum()
+    }
+
     /// The id of the next tree, if there may be one more.
     pub(crate) fn next_id(&self) -> Option<u16> {
         let trees = self.trees.read();
+        if trees.len() >= TREES_MAX {
+            return None;
+        }
         let last = trees.last_key_value().map_or(0, |(id, _)| *id);
         last.checked_add(1)
     }

@@ -1,10 +1,16 @@
 //! Rules: which name of a series becomes the name of a branch, and how.
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use crate::json::Json;
 use crate::json_object::ObjectWriter;
 use crate::record_field::{integer, text};
+
+/// Bytes that a compiled expression of a rule may have: room for a class of Unicode's letters.
+const PATTERN_BYTES_MAX: usize = 32 << 10;
+
+/// Bytes of the table with which an expression is matched.
+const PATTERN_CACHE_BYTES_MAX: usize = 128 << 10;
 
 /// Which name of a series a rule looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +86,20 @@ impl RuleEdit {
         *self == Self::default()
     }
 
+    /// Its texts, whose length is limited.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        let texts = [
+            &self.field,
+            &self.custom_field,
+            &self.regex,
+            &self.separator,
+            &self.display_format,
+            &self.description,
+            &self.notes,
+        ];
+        texts.into_iter().flatten().map(String::as_str)
+    }
+
     /// The rule that results from this, and what it was before; the error says what is missing.
     pub(crate) fn apply(
         self,
@@ -109,13 +129,14 @@ impl RuleEdit {
             notes: text(self.notes, before.map(|rule| &rule.notes)),
             pattern: None,
         };
-        rule.checked()
+        rule.checked(PATTERN_BYTES_MAX)
     }
 }
 
 impl Rule {
-    /// The rule with its expression, if it has all that its type needs.
-    fn checked(mut self) -> Result<Self, String> {
+    /// The rule with its expression, if it has all that its type needs and the expression takes no
+    /// more than so many bytes.
+    fn checked(mut self, bytes_max: usize) -> Result<Self, String> {
         let kind = self.kind.name();
         if self.kind != RuleType::Metric && self.field.is_empty() {
             return Err(format!("Missing field name required for {kind} rule"));
@@ -132,8 +153,15 @@ impl Rule {
             &self.regex
         };
         if !pattern.is_empty() {
-            let compiled = Regex::new(pattern);
-            let compiled = compiled.map_err(|_| format!("Invalid expression: {pattern}"))?;
+            let mut builder = RegexBuilder::new(pattern);
+            builder.size_limit(bytes_max);
+            builder.dfa_size_limit(PATTERN_CACHE_BYTES_MAX);
+            let compiled = builder.build().map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => {
+                    format!("Invalid expression: it takes more than {bytes_max} bytes: {pattern}")
+                }
+                _ => format!("Invalid expression: {pattern}"),
+            })?;
             self.pattern = Some(compiled);
         }
         Ok(self)
@@ -183,7 +211,8 @@ impl Rule {
             notes: text(json, "notes")?,
             pattern: None,
         };
-        rule.checked().ok()
+        // Larger ones that were stored before there was a limit are read.
+        rule.checked(10 << 20).ok()
     }
 }
 

@@ -36,6 +36,42 @@ fn ask(
     (response.status.as_u16(), text)
 }
 
+#[test]
+fn rules_of_trees_are_bounded_in_number_and_size() {
+    let daemon = daemon();
+    let allowance = Allowance::default();
+    let post = |target: &str, body: serde_json::Value| {
+        ask(&daemon, Method::POST, target, &body.to_string(), &allowance)
+    };
+    let rule = |tree: u32, order: usize, regex: &str| json!({"treeId": tree, "level": 0, "order": order, "type": "METRIC", "regex": regex});
+    for name in ["a", "b"] {
+        let (status, text) = post("/api/tree", json!({ "name": name }));
+        assert_eq!(status, 200, "{text}");
+    }
+    assert_eq!(post("/api/tree/rule", rule(1, 0, r"^(\w+)\.(.*)$")).0, 200);
+    // Megabytes when compiled.
+    let (status, text) = post("/api/tree/rule", rule(1, 1, r"\pL{150}"));
+    assert_eq!(status, 400, "{text}");
+    assert!(text.contains("takes more than"), "{text}");
+    let mut long = rule(1, 1, "x");
+    long["notes"] = json!("x".repeat(65 << 10));
+    let (status, text) = post("/api/tree/rule", long);
+    assert_eq!(status, 400, "{text}");
+    assert!(text.contains("The texts have"), "{text}");
+    // The limit is that of all trees together.
+    let rules = |tree: u32| (0..3_000).map(|order| rule(tree, order, "x")).collect();
+    let (status, text) = post("/api/tree/rules", serde_json::Value::Array(rules(1)));
+    assert_eq!(status, 204, "{text}");
+    let (status, text) = post("/api/tree/rules", serde_json::Value::Array(rules(2)));
+    assert_eq!(status, 400, "{text}");
+    assert!(text.contains("4096 rules together"), "{text}");
+    for number in 2..256 {
+        let (status, text) = post("/api/tree", json!({ "name": format!("t{number}") }));
+        assert_eq!(status, 200, "{number}: {text}");
+    }
+    assert_eq!(post("/api/tree", json!({ "name": "more" })).0, 400);
+}
+
 /// One request for each kind of query.
 fn queries() -> Vec<(Method, String, String)> {
     let window = format!("start={B}&end={}", B + 60);
