@@ -36,6 +36,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper::{Request, Response, Uri};
@@ -406,10 +407,31 @@ impl RequestService {
             request.extensions_mut().insert(ends.client);
             request.extensions_mut().insert(ends);
         }
-        if !self.path_prefix.is_empty() {
-            *request.uri_mut() = prefixed(request.uri(), self.path_prefix);
+        let prefix = self.path_prefix;
+        if !prefix.is_empty() {
+            *request.uri_mut() = prefixed(request.uri(), prefix);
         }
-        self.router.call(request)
+        let answered = self.router.call(request);
+        async move {
+            let mut response = answered.await?;
+            if !prefix.is_empty() {
+                strip_location(&mut response, prefix);
+            }
+            Ok(response)
+        }
+    }
+}
+
+/// Takes off the target of a redirect what was put before the path of its request.
+fn strip_location(response: &mut Response<Body>, prefix: &str) {
+    let Some(location) = response.headers().get(header::LOCATION) else {
+        return;
+    };
+    let target = location.to_str().ok();
+    let stripped = target.and_then(|target| target.strip_prefix(prefix));
+    let stripped = stripped.filter(|path| path.starts_with('/'));
+    if let Some(Ok(location)) = stripped.map(HeaderValue::from_str) {
+        response.headers_mut().insert(header::LOCATION, location);
     }
 }
 

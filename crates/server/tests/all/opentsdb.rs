@@ -53,6 +53,10 @@ async fn points_come_by_line_and_by_document_and_are_seen_by_all() {
     let error = "put: illegal argument: not enough arguments (need least 4, got 1)\n";
     assert_eq!(replies, error);
     let point = r#"{"metric":"sys.cpu","timestamp":1500000000,"value":8,"tags":{"host":"b"}}"#;
+    // A base URL with a slash at its end leads to the path of the port that was asked.
+    let redirect = request(address, "POST", "//api/put", point).await;
+    assert_eq!(redirect.status, 307);
+    assert_eq!(redirect.header("location"), Some("/api/put"));
     // Both ports have the API.
     let put = request(served.address, "POST", "/opentsdb/api/put", point).await;
     assert_eq!((put.status, put.text()), (204, ""));
