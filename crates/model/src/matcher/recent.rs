@@ -17,7 +17,14 @@ pub(super) const MAX_COMPILED_BYTES: usize = 8 << 20;
 /// Limits of an automaton that are tried one after the other. `regex` does not tell how much memory
 /// it takes, so that a pattern counts for the first limit that admits it. Each is four times the
 /// one before: builds that fail take a third of the time of the one that succeeds.
-const AUTOMATON_BYTES: [usize; 5] = [32 << 10, 128 << 10, 512 << 10, 2 << 20, MAX_COMPILED_BYTES];
+const AUTOMATON_BYTES: [usize; 6] = [
+    8 << 10,
+    32 << 10,
+    128 << 10,
+    512 << 10,
+    2 << 20,
+    MAX_COMPILED_BYTES,
+];
 
 /// Most memory for the states that a search has met, the default of `regex`.
 const CACHE_BYTES_MAX: usize = 2 << 20;
