@@ -757,6 +757,47 @@ mod tests {
     }
 
     #[test]
+    fn the_first_point_of_a_metric_says_how_the_others_are_written() {
+        let mut space = space(3, false);
+        let write = |space: &mut UidSpace, name: &str, is_float| {
+            let mut changes = Vec::new();
+            let assigned = space.get_or_assign_metric(name, is_float, &mut changes);
+            assigned.unwrap();
+            changes
+        };
+        let has_record = |changes: &[CatalogChange], name: &str| {
+            let key = catalog_key::float_metric(name);
+            changes.iter().any(|change| change.key == key)
+        };
+        assert!(has_record(&write(&mut space, "f", true), "f"));
+        assert!(!has_record(&write(&mut space, "n", false), "n"));
+        // The first point may not be durable yet, and stays the first.
+        let again = write(&mut space, "f", false);
+        assert!(has_record(&again, "f"));
+        assert!(!has_record(&write(&mut space, "n", true), "n"));
+        for change in &again {
+            let (_, key) = catalog_key::parse_uid_record(&change.key).unwrap();
+            space.committed(&key, change);
+        }
+        assert!(write(&mut space, "f", true).is_empty());
+        // What others have written before does not count.
+        space.get_or_adopt("a", &mut Vec::new()).unwrap();
+        assert!(has_record(&write(&mut space, "a", true), "a"));
+        // Points stay where they are when a metric is renamed.
+        let uid = space.id("f").unwrap();
+        space.rename(uid, "g");
+        assert!(space.is_float_metric("f") && !space.is_float_metric("g"));
+        assert!(!has_record(&write(&mut space, "g", true), "g"));
+        write(&mut space, "f", false);
+        assert!(space.is_float_metric("f"));
+
+        let mut read = UidSpace::new(UidKind::Metric, 3, false);
+        read.load_float_metric(&catalog_key::float_metric("f"))
+            .unwrap();
+        assert!(read.is_float_metric("f") && !read.is_float_metric("n"));
+    }
+
+    #[test]
     fn ids_of_elsewhere_are_taken_over_unless_they_mean_something_else() {
         let mut space = space(1, false);
         space.check_width(Some(&[1])).unwrap();
