@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::executor::block_on;
+use http::Method;
 use icecore_model::{CatalogChange, Labels, METRIC_NAME, push_raw_label};
 use icecore_opentsdb::Config;
 use icecore_opentsdb::testing::MemoryStore;
@@ -82,6 +83,21 @@ fn a_metric_costs_one_record_at_most() {
     }
     assert_eq!(records(&store, RECORD), []);
     assert_eq!(records(&store, 0x25), [b"\x25m"]);
+}
+
+#[test]
+fn a_first_point_that_was_refused_says_nothing_of_others() {
+    let store = Arc::new(MemoryStore::default());
+    let daemon = open(&store);
+    store.refuse_next(1);
+    let refused = json!({"metric": "m", "timestamp": B, "value": 1.0, "tags": {"host": "a"}});
+    let (status, _) = daemon.ask(Method::POST, "/api/put", &refused.to_string());
+    assert_eq!(status, 503);
+    let points = [(0, json!(1)), (10, json!(2)), (20, json!(3.0))];
+    daemon.put(&[("host", "a")], &points);
+    for daemon in [daemon, open(&store)] {
+        assert_eq!(dps(&daemon, "sum:m"), shown(&points));
+    }
 }
 
 #[test]
