@@ -1,4 +1,4 @@
-//! What earlier versions have recorded of the numbers of one series.
+//! Records of earlier versions about the numbers of one series.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use icecore_model::NumberForm;
 
 use crate::catalog_key;
 
-/// How whole numbers are meant.
+/// The meaning of whole numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     /// As integers.
@@ -16,7 +16,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// The form of a number.
+    /// Returns the form of a number.
     pub(super) fn form(self, value: f64) -> NumberForm {
         if self == Self::Natural && is_whole(value) {
             NumberForm::of_integer(value as i64).1
@@ -51,7 +51,7 @@ pub(super) struct SeriesRecords {
 }
 
 impl SeriesRecords {
-    /// The form of a number.
+    /// Returns the form of a number.
     pub(super) fn form(&self, timestamp_ms: i64, value: f64) -> NumberForm {
         if let Some(form) = self.points.get(&timestamp_ms) {
             return *form;

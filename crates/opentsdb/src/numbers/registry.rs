@@ -1,4 +1,4 @@
-//! What is expected of the numbers of all series.
+//! Expected forms of the numbers of all series.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::catalog_key;
 use crate::rollup::{base_metric, base_of};
 use crate::uid::{UidKind, UidSpace, Uids};
 
-/// How numbers were written, if nothing is stored with them.
+/// The forms of numbers that have none stored with them.
 pub(crate) struct Numbers {
-    /// What earlier versions have recorded; it does not grow.
+    /// Records of earlier versions; none are added.
     recorded: HashMap<SeriesKey, SeriesRecords>,
     uids: Arc<Uids>,
 }
 
-/// The same of one series.
+/// The expectation of one series.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Expected<'n> {
     Mode(Mode),
@@ -29,7 +29,7 @@ pub(super) enum Expected<'n> {
 }
 
 impl Expected<'_> {
-    /// The form of a number that has none stored with it.
+    /// Returns the form of a number that has none stored with it.
     pub(super) fn form(self, timestamp_ms: i64, value: f64) -> NumberForm {
         match self {
             Self::Mode(mode) => mode.form(value),
@@ -52,8 +52,8 @@ impl Numbers {
         Ok(Self { recorded, uids })
     }
 
-    /// What is expected of a series that a point is written to. Its labels are in the order of
-    /// their names.
+    /// Returns the expectation of a series that a point is written to. Its labels are in the order
+    /// of their names.
     pub(super) fn expected(&self, labels: &[u8]) -> Expected<'_> {
         if let Some(records) = self.records(|| xxh3_128(labels)) {
             return Expected::Recorded(records);
@@ -78,7 +78,7 @@ impl Numbers {
         self.recorded.get(&key())
     }
 
-    /// The forms of samples, given in time order. `starts` has those that are stored with them.
+    /// Returns the forms of samples, given in time order. `starts` has those that are stored with them.
     pub(super) fn forms(
         &self,
         labels: &Labels,
@@ -107,7 +107,7 @@ impl Numbers {
     }
 }
 
-/// How points of a metric are mostly written.
+/// Returns the mode of a metric.
 fn mode_of(metrics: &UidSpace, metric: &str) -> Mode {
     if metrics.is_float_metric(metric) {
         Mode::Floats
@@ -116,7 +116,7 @@ fn mode_of(metrics: &UidSpace, metric: &str) -> Mode {
     }
 }
 
-/// What records name a series by.
+/// Returns the key of the records of a series.
 fn key_of(labels: &Labels) -> SeriesKey {
     let mut bytes = Vec::with_capacity(256);
     for (name, value) in labels.iter() {

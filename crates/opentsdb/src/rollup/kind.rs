@@ -43,7 +43,7 @@ pub(crate) fn base_metric(labels: &Labels) -> &str {
     base_of(labels.metric_name(), labels.get(ROLLUP_LABEL))
 }
 
-/// The same by the two labels that say it.
+/// Returns the metric by its name and the label [`ROLLUP_LABEL`].
 pub(crate) fn base_of<'l>(metric: &'l str, kind: Option<&str>) -> &'l str {
     let base = kind.and_then(|kind| metric.strip_suffix(kind)?.strip_suffix(':'));
     base.unwrap_or(metric)

@@ -193,7 +193,8 @@ impl Uids {
         }
     }
 
-    /// The same of the metric of a point that is a float, or is not.
+    /// Returns the id of the metric of a point, and what has to be stored with it. Of the first
+    /// point it is kept whether it is a float.
     pub(crate) fn get_or_assign_metric(
         &self,
         name: &str,

@@ -204,7 +204,7 @@ impl UidSpace {
         self.float_metrics.contains(stored)
     }
 
-    /// The id of the metric of a point. Of the first one it is kept whether it is a float.
+    /// Returns the id of the metric of a point. Of the first one it is kept whether it is a float.
     pub(super) fn get_or_assign_metric(
         &mut self,
         name: &str,
