@@ -78,7 +78,8 @@ impl Numbers {
         self.recorded.get(&key())
     }
 
-    /// Returns the forms of samples, given in time order. `starts` has those that are stored with them.
+    /// Returns the forms of samples, given in time order. `starts` has those that are stored with
+    /// them.
     pub(super) fn forms(
         &self,
         labels: &Labels,
