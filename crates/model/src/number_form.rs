@@ -1,8 +1,16 @@
 //! How the sender of a float sample wrote its number.
 //!
 //! Samples are floats. OpenTSDB tells integers from floats, and computes with integers as such: of
-//! the numbers of a series it has to be known what they were. Senders seldom change their mind, so
-//! this is kept as runs of time.
+//! the numbers of a series it has to be known what they were. A sample carries its form in place of
+//! a start timestamp, which samples of OpenTSDB do not have: so it is stored, replaced and deleted
+//! with the sample, in whatever order samples come.
+
+/// The start timestamp that says "a float": a moment 8 900 years before 1970, of which no client
+/// speaks. Times that can be stored end as far behind 1970.
+const FLOAT_START: i64 = -(1 << 48);
+
+/// The start timestamp that says "an integer", less what has to be added to the float.
+const INTEGER_START: i64 = FLOAT_START - (1 << 16);
 
 /// What a number was to its sender, beside its value and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -48,6 +56,23 @@ impl NumberForm {
     /// What has to be added to the float of an integer.
     pub fn correction(self) -> Option<i16> {
         self.integer
+    }
+
+    /// The form as the start timestamp of its sample. The unit of the time gets lost.
+    pub fn as_start(self) -> i64 {
+        match self.integer {
+            None => FLOAT_START,
+            Some(correction) => INTEGER_START + i64::from(correction),
+        }
+    }
+
+    /// The form that a start timestamp says; `None` of one that is a time.
+    pub fn of_start(start_ms: i64) -> Option<Self> {
+        if start_ms == FLOAT_START {
+            return Some(Self::FLOAT);
+        }
+        let correction = i16::try_from(start_ms.wrapping_sub(INTEGER_START)).ok()?;
+        Some(Self::from_parts(Some(correction), false))
     }
 
     /// A form from its parts.
@@ -136,6 +161,28 @@ mod tests {
             }
         }
         assert_eq!(NumberForm::FLOAT.integer(5.0), None);
+    }
+
+    #[test]
+    fn forms_are_told_from_start_timestamps() {
+        // These numbers are stored.
+        let (_, greatest) = NumberForm::of_integer(i64::MAX);
+        for (form, start_ms) in [
+            (NumberForm::FLOAT, -281_474_976_710_656),
+            (NumberForm::of_integer(5).1, -281_474_976_776_192),
+            (greatest, -281_474_976_776_193),
+        ] {
+            assert_eq!(form.as_start(), start_ms);
+        }
+        for correction in [None, Some(0), Some(i16::MIN), Some(-1), Some(i16::MAX)] {
+            let form = NumberForm::from_parts(correction, false);
+            assert_eq!(NumberForm::of_start(form.as_start()), Some(form));
+        }
+        let times = [i64::MIN, -1, 0, 1, crate::MAX_TIMESTAMP_MS, i64::MAX];
+        let near = [FLOAT_START + 1, FLOAT_START - 1, FLOAT_START - (1 << 17)];
+        for start_ms in times.into_iter().chain(near) {
+            assert_eq!(NumberForm::of_start(start_ms), None, "{start_ms}");
+        }
     }
 
     #[test]

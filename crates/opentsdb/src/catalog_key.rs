@@ -12,10 +12,11 @@
 //! leaf               0x1E | tree u16 | depth u16 | branch id | hash u32 → Leaf
 //! collision          0x1F | tree u16 | TSUID                     → TSUID of the leaf that stays
 //! not matched        0x20 | tree u16 | TSUID                     → why
-//! form of numbers    0x21 | hash of labels u128 | time ms u64    → exception
+//! form of numbers    0x21 | hash of labels u128 | time ms u64    → exception, of earlier versions
 //! adopted metric     0x22 | id u64                               → nothing
 //! greatest UID       0x23 | kind u8                              → id u64, of elsewhere
 //! width of UIDs      0x24 | kind u8                              → bytes u8, once there is a UID
+//! float metric       0x25 | name                                 → nothing
 //! ```
 //!
 //! Numbers are big-endian, so that keys are in the order of numbers. What a request asks for is
@@ -43,6 +44,7 @@ const NUMBER: u8 = 0x21;
 const ADOPTED: u8 = 0x22;
 const GREATEST_UID: u8 = 0x23;
 const UID_WIDTH: u8 = 0x24;
+const FLOAT_METRIC: u8 = 0x25;
 
 /// The keys that begin with a prefix.
 fn prefixed(prefix: Vec<u8>) -> Range<Vec<u8>> {
@@ -99,6 +101,15 @@ pub(crate) fn uid_width(kind: u8) -> Vec<u8> {
     key(UID_WIDTH, &[&[kind]])
 }
 
+/// The keys of all metrics whose first point was a float.
+pub(crate) fn float_metrics() -> Range<Vec<u8>> {
+    prefixed(vec![FLOAT_METRIC])
+}
+
+pub(crate) fn float_metric(name: &str) -> Vec<u8> {
+    key(FLOAT_METRIC, &[name.as_bytes()])
+}
+
 /// The id of a UID's key, or of a former name's or greatest id's value.
 pub(crate) fn parse_id(bytes: &[u8]) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_be_bytes)
@@ -118,7 +129,8 @@ pub(crate) fn former_name(kind: u8, name: &str) -> Vec<u8> {
     key(FORMER_NAME + kind, &[name.as_bytes()])
 }
 
-pub(crate) fn parse_former_name(key: &[u8]) -> Option<&str> {
+/// The name of the key of a former name or of a float metric.
+pub(crate) fn parse_name(key: &[u8]) -> Option<&str> {
     std::str::from_utf8(key.split_first()?.1).ok()
 }
 
@@ -127,6 +139,7 @@ pub(crate) enum UidKey<'a> {
     Name(u64),
     Former(&'a str),
     Adopted(u64),
+    FloatMetric(&'a str),
     Width,
 }
 
@@ -136,12 +149,13 @@ pub(crate) fn parse_uid_record(key: &[u8]) -> Option<(u8, UidKey<'_>)> {
     match first {
         UID..FORMER_NAME => Some((first - UID, UidKey::Name(parse_uid(key)?))),
         FORMER_NAME..UID_META => {
-            let name = parse_former_name(key)?;
+            let name = parse_name(key)?;
             Some((first - FORMER_NAME, UidKey::Former(name)))
         }
         // Only metrics are adopted, which are the first kind.
         ADOPTED => Some((0, UidKey::Adopted(parse_uid(key)?))),
         UID_WIDTH => Some((*key.get(1)?, UidKey::Width)),
+        FLOAT_METRIC => Some((0, UidKey::FloatMetric(parse_name(key)?))),
         _ => None,
     }
 }
@@ -283,18 +297,12 @@ pub(crate) fn unreadable(what: &str, key: &[u8]) -> StoreError {
     ))
 }
 
-/// The keys of all that is said about forms of numbers.
+/// The keys of all that earlier versions have said about forms of numbers.
 pub(crate) fn numbers() -> Range<Vec<u8>> {
     prefixed(vec![NUMBER])
 }
 
-pub(crate) fn number(series: u128, timestamp_ms: i64) -> Vec<u8> {
-    // Times before 1970 come first, as they should.
-    let time = (timestamp_ms as u64) ^ (1 << 63);
-    key(NUMBER, &[&series.to_be_bytes(), &time.to_be_bytes()])
-}
-
-/// The series and the time of such a key.
+/// The series and the time of such a key: times before 1970 come first.
 pub(crate) fn parse_number(key: &[u8]) -> Option<(u128, i64)> {
     let key: &[u8; 25] = key.try_into().ok()?;
     let (series, time) = key[1..].split_at(16);

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use icecore_model::{
     BoxFuture, Catalog, CatalogChange, CatalogRecord, Exemplar, Fill, FloatColumns, Histogram,
-    HistogramSample, Labels, Levels, Matcher, Metadata, NumberForms, PendingWrite, RawLabels,
-    Sample, SampleSink, SampleStore, Selection, SeriesSamples, SeriesSource, SeriesStream,
-    SourceError, StoreError, TimeColumn, WriteOutcome,
+    HistogramSample, Labels, Levels, Matcher, Metadata, NumberForm, NumberForms, PendingWrite,
+    RawLabels, Sample, SampleSink, SampleStore, Selection, SeriesSamples, SeriesSource,
+    SeriesStream, SourceError, StoreError, TimeColumn, WriteOutcome,
 };
 use parking_lot::Mutex;
 
@@ -44,6 +44,8 @@ struct Content {
 #[derive(Default)]
 struct SeriesContent {
     floats: BTreeMap<i64, f64>,
+    /// Of the floats that have one.
+    starts: BTreeMap<i64, i64>,
     histograms: BTreeMap<i64, Arc<Histogram>>,
 }
 
@@ -138,6 +140,10 @@ impl Content {
     fn take(&mut self, filled: MemorySink) {
         for (labels, fresh) in filled.series {
             let series = self.series.entry(labels).or_default();
+            series
+                .starts
+                .retain(|time, _| !fresh.floats.contains_key(time));
+            series.starts.extend(fresh.starts);
             series.floats.extend(fresh.floats);
             series.histograms.extend(fresh.histograms);
         }
@@ -179,8 +185,12 @@ impl SampleSink for MemorySink {
 
     fn sample(&mut self, sample: Sample) {
         self.outcome.samples += 1;
-        let floats = &mut self.series_content().floats;
-        floats.insert(sample.timestamp_ms, sample.value);
+        let series = self.series_content();
+        series.floats.insert(sample.timestamp_ms, sample.value);
+        match sample.start_timestamp_ms {
+            0 => drop(series.starts.remove(&sample.timestamp_ms)),
+            start_ms => drop(series.starts.insert(sample.timestamp_ms, start_ms)),
+        }
     }
 
     fn histogram(&mut self, timestamp_ms: i64, _: i64, histogram: Histogram) {
@@ -229,6 +239,7 @@ impl PointDeletion for MemoryStore {
             if selectors.iter().any(|matchers| matchers.iter().all(fits)) {
                 let is_kept = |time: &i64| !(start_ms..=end_ms).contains(time);
                 series.floats.retain(|time, _| is_kept(time));
+                series.starts.retain(|time, _| is_kept(time));
                 series.histograms.retain(|time, _| is_kept(time));
             }
         }
@@ -282,10 +293,14 @@ impl SeriesSource for MemoryStore {
             if !selection.matchers.iter().all(fits) {
                 continue;
             }
-            let found = match &rolled {
+            let mut found = match &rolled {
                 None => series.read(labels, selection.start_ms..=selection.end_ms),
                 Some(rolled) => rolled.read(series.read(labels, i64::MIN..=i64::MAX)),
             };
+            if !selection.hints.forms {
+                let is_time = |start_ms| NumberForm::of_start(start_ms).is_none();
+                found.start_timestamps.retain(|start| is_time(start.1));
+            }
             let windows = found.rolled.as_ref();
             if found.sample_count() > 0 || windows.is_some_and(|windows| !windows.is_empty()) {
                 selected.push(found);
@@ -302,6 +317,8 @@ impl SeriesSource for MemoryStore {
 impl SeriesContent {
     fn read(&self, labels: &Labels, times: RangeInclusive<i64>) -> SeriesSamples {
         let floats: Vec<_> = self.floats.range(times.clone()).collect();
+        let starts = self.starts.range(times.clone());
+        let starts = starts.map(|(time, start_ms)| (*time, *start_ms));
         let histograms = self.histograms.range(times);
         SeriesSamples {
             labels: labels.clone(),
@@ -315,7 +332,7 @@ impl SeriesContent {
                     histogram: Arc::clone(histogram),
                 })
                 .collect(),
-            start_timestamps: Vec::new(),
+            start_timestamps: starts.collect(),
             forms: NumberForms::default(),
             rolled: None,
         }

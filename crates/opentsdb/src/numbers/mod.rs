@@ -1,24 +1,24 @@
 //! How numbers were written: integers are computed and shown as integers.
 //!
 //! ```text
-//! point ─► NumberSink ─┬─ sample, a float ─► store
-//!                      └─ what cannot be told from the float ─► catalog, with the request
-//! series ◄─ NumberStore ◄─ samples and forms ◄─ store, Numbers
+//! point ─► NumberSink ─► sample, with its form where that is not as expected ─► store
+//! series ◄─ NumberStream ◄─ samples, with such forms ◄─ store
 //! ```
 //!
-//! Senders write numbers in one of two ways: 5 and 5.5, or 5.0 and 5.5. So a series is *natural*,
-//! its whole numbers are integers, or it has *floats* only. Series of metrics that points were
-//! written for are natural unless it is said otherwise; all others have floats. What a series says
-//! otherwise, from a time on or at one time, are records of the catalog. An integer of more than 53
-//! bits is such an exception, too.
+//! Senders write numbers in one of two ways: 5 and 5.5, or 5.0 and 5.5. So a metric is *natural*,
+//! its whole numbers are integers, or it has *floats* only, as its first point was. Metrics that
+//! only others than OpenTSDB's clients have written have floats.
 //!
 //! Holds always:
-//! - A point that is as its series is said to be costs no record.
-//! - A series has at most [`EXCEPTIONS_MAX`](series::EXCEPTIONS_MAX) exceptions. From then on it is
-//!   not said how its numbers were written.
+//! - What is expected of a sample never changes: the order in which points come does not matter.
+//! - The form of a sample is part of it, in place of a start timestamp. The last write counts.
+//! - A point that is as expected costs nothing.
+//!
+//! Earlier versions kept what was not as expected in the catalog, by series and time. Those records
+//! are read, as what is expected of their series, and no more are written.
 
+mod recorded;
 mod registry;
-mod series;
 mod store;
 
 pub(crate) use registry::Numbers;

@@ -9,9 +9,10 @@ use icecore_model::{
     SeriesSource, SeriesStream, SourceError, StoreError,
 };
 
-use super::registry::{Numbers, SeriesKey, key_of_bytes};
+use super::registry::{Expected, Numbers};
 
-/// Points go to a store of floats, their forms to the catalog; both come back together.
+/// Points go to a store of floats, their forms in place of start timestamps; both come back
+/// together.
 pub(crate) struct NumberStore {
     pub(crate) points: Arc<dyn SampleStore>,
     pub(crate) series: Arc<dyn SeriesSource>,
@@ -30,7 +31,7 @@ impl SampleStore for NumberStore {
                 sink,
                 numbers: &numbers,
                 labels: Vec::new(),
-                key: None,
+                expected: None,
             })
         });
         self.points.append_boxed(patience, with_numbers)
@@ -42,14 +43,14 @@ struct NumberSink<'a> {
     numbers: &'a Numbers,
     /// Of the series announced last.
     labels: Vec<u8>,
-    key: Option<SeriesKey>,
+    expected: Option<Expected<'a>>,
 }
 
 impl NumberSink<'_> {
     fn announce(&mut self, labels: &[u8]) {
         self.labels.clear();
         self.labels.extend_from_slice(labels);
-        self.key = None;
+        self.expected = None;
     }
 }
 
@@ -72,20 +73,15 @@ impl SampleSink for NumberSink<'_> {
     fn number(&mut self, sample: Sample, form: NumberForm) {
         // The unit of a whole second is not kept: no answer depends on it.
         let form = form.with_milliseconds(false);
-        let is_plain = form.correction() == Some(0) || sample.value.fract() != 0.0;
-        if !(is_plain && self.numbers.are_natural()) {
-            let labels = &self.labels;
-            let key = *self.key.get_or_insert_with(|| key_of_bytes(labels));
-            let Sample {
-                timestamp_ms,
-                value,
-                ..
-            } = sample;
-            if let Some(change) = self.numbers.note(key, timestamp_ms, value, form) {
-                self.sink.catalog(change);
-            }
-        }
-        self.sink.sample(sample);
+        let (numbers, labels) = (self.numbers, &self.labels);
+        let expected = self
+            .expected
+            .get_or_insert_with(|| numbers.expected(labels));
+        let is_expected = expected.form(sample.timestamp_ms, sample.value) == form;
+        self.sink.sample(Sample {
+            start_timestamp_ms: if is_expected { 0 } else { form.as_start() },
+            ..sample
+        });
     }
 
     fn histogram(&mut self, timestamp_ms: i64, start_timestamp_ms: i64, histogram: Histogram) {
@@ -140,10 +136,9 @@ impl SeriesStream for NumberStream {
         Box::pin(async move {
             let mut batch = self.stream.next_batch().await?;
             for series in batch.iter_mut().flatten() {
-                let floats = &series.floats;
-                series.forms =
-                    self.numbers
-                        .forms(&series.labels, &floats.timestamps, &floats.values);
+                let samples = (&*series.floats.timestamps, &*series.floats.values);
+                let starts = &series.start_timestamps;
+                series.forms = self.numbers.forms(&series.labels, samples, starts);
             }
             Ok(batch)
         })

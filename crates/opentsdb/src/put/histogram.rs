@@ -193,7 +193,7 @@ impl PointWriter<'_> {
         let tags = series.tags()?;
         let changes = &mut self.learned.changes;
         let metric = series.metric();
-        let identified = self.naming.identify(metric, &tags, None, changes)?;
+        let identified = self.naming.identify(metric, &tags, None, None, changes)?;
         announce(self.sink, &identified.labels);
         let timestamp_ms = milliseconds(timestamp);
         self.sink.histogram(timestamp_ms, 0, histogram.to_native());

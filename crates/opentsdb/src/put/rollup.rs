@@ -147,7 +147,9 @@ impl PointWriter<'_> {
             sample.timestamp_ms = interval.start_s(timestamp) * 1000;
         }
         let changes = &mut self.learned.changes;
-        let identified = self.naming.identify(metric, &tags, Some(&kind), changes)?;
+        let identified = self
+            .naming
+            .identify(metric, &tags, Some(&kind), Some(form), changes)?;
         announce(self.sink, &identified.labels);
         self.sink.number(sample, form);
         Ok(())

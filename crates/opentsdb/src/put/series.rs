@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use icecore_model::{CatalogChange, METRIC_NAME, ROLLUP_LABEL, push_raw_label};
+use icecore_model::{CatalogChange, METRIC_NAME, NumberForm, ROLLUP_LABEL, push_raw_label};
 use icecore_wire::opentsdb::{put_json, telnet};
 
 use super::error::PutError;
@@ -121,17 +121,18 @@ pub(super) struct Identified {
 }
 
 impl Naming<'_> {
-    /// The labels of a series, and in `changes` what has to be stored for its names. What is rolled
-    /// up is a series of its own.
+    /// The labels of the series of a point, and in `changes` what has to be stored for its names.
+    /// What is rolled up is a series of its own. The point has a form if it is a number.
     pub(super) fn identify(
         &self,
         metric: &str,
         tags: &[Tag<'_>],
         rollup: Option<&RollupKind>,
+        form: Option<NumberForm>,
         changes: &mut Vec<CatalogChange>,
     ) -> Result<Identified, PutError> {
         let tags = self.check(metric, tags)?;
-        let metric_uid = self.uid(UidKind::Metric, metric, changes)?;
+        let metric_uid = self.metric_uid(metric, form, changes)?;
         let mut uids = Vec::with_capacity(tags.len());
         let rolled_metric = rollup.map(|kind| kind.metric(metric));
         let rolled_kind = rollup.map(RollupKind::to_string);
@@ -209,23 +210,41 @@ impl Naming<'_> {
         checked.map_err(|error| PutError::Argument(error.message))
     }
 
+    fn metric_uid(
+        &self,
+        name: &str,
+        form: Option<NumberForm>,
+        changes: &mut Vec<CatalogChange>,
+    ) -> Result<Uid, PutError> {
+        self.check_creation(UidKind::Metric, name)?;
+        let is_float = form.is_some_and(|form| form.correction().is_none());
+        let uid = self.uids.get_or_assign_metric(name, is_float, changes);
+        uid.map_err(|error| PutError::Argument(error.message))
+    }
+
     fn uid(
         &self,
         kind: UidKind,
         name: &str,
         changes: &mut Vec<CatalogChange>,
     ) -> Result<Uid, PutError> {
+        self.check_creation(kind, name)?;
+        let uid = self.uids.get_or_assign(kind, name, changes);
+        uid.map_err(|error| PutError::Argument(error.message))
+    }
+
+    /// Fails if a name has no UID and may not get one.
+    fn check_creation(&self, kind: UidKind, name: &str) -> Result<(), PutError> {
         let may_create = match kind {
             UidKind::Metric => self.config.auto_create_metrics,
             UidKind::Tagk => self.config.auto_create_tagks,
             UidKind::Tagv => self.config.auto_create_tagvs,
         };
-        if !may_create && self.uids.read(kind).id(name).is_none() {
-            let unknown = self.uids.resolve(kind, name);
-            return unknown.map_err(|error| PutError::UnknownName(error.message));
+        if may_create {
+            return Ok(());
         }
-        let uid = self.uids.get_or_assign(kind, name, changes);
-        uid.map_err(|error| PutError::Argument(error.message))
+        let known = self.uids.resolve(kind, name).map(drop);
+        known.map_err(|error| PutError::UnknownName(error.message))
     }
 }
 
@@ -242,7 +261,7 @@ mod tests {
             uids: &uids,
         };
         let mut changes = Vec::new();
-        let series = naming.identify(text.metric(), &text.tags()?, None, &mut changes)?;
+        let series = naming.identify(text.metric(), &text.tags()?, None, None, &mut changes)?;
         let mut pairs = Vec::new();
         RawLabels(&series.labels).parse(&mut pairs).unwrap();
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
@@ -333,7 +352,7 @@ mod tests {
             tags: &long,
         };
         let tags = text.tags().unwrap();
-        let refused = naming.identify("m", &tags, None, &mut Vec::new());
+        let refused = naming.identify("m", &tags, None, None, &mut Vec::new());
         let PutError::Argument(message) = refused.err().expect("5000 bytes are too many") else {
             panic!("another error")
         };

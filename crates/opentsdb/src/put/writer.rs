@@ -105,7 +105,7 @@ impl<'a> PointWriter<'a> {
         let changes = &mut self.learned.changes;
         let identified = self
             .naming
-            .identify(series.metric(), &tags, None, changes)?;
+            .identify(series.metric(), &tags, None, Some(form), changes)?;
         announce(self.sink, &identified.labels);
         self.sink.number(sample, form);
         self.learned.series.add(&self.key, &identified.labels);

@@ -40,8 +40,11 @@ impl RollupKind {
 
 /// The metric whose points a series has, as they are or rolled up.
 pub(crate) fn base_metric(labels: &Labels) -> &str {
-    let metric = labels.metric_name();
-    let kind = labels.get(ROLLUP_LABEL);
+    base_of(labels.metric_name(), labels.get(ROLLUP_LABEL))
+}
+
+/// Returns the metric by its name and the label [`ROLLUP_LABEL`].
+pub(crate) fn base_of<'l>(metric: &'l str, kind: Option<&str>) -> &'l str {
     let base = kind.and_then(|kind| metric.strip_suffix(kind)?.strip_suffix(':'));
     base.unwrap_or(metric)
 }

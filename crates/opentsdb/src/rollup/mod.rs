@@ -10,4 +10,4 @@ mod kind;
 pub(crate) use icecore_model::ROLLUP_LABEL;
 
 pub(crate) use config::{RollupConfig, RollupInterval};
-pub(crate) use kind::{RollupKind, base_metric};
+pub(crate) use kind::{RollupKind, base_metric, base_of};

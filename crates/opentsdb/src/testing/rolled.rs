@@ -133,6 +133,8 @@ impl RolledSelection {
             raw.sort_by_key(|sample| sample.0);
         }
         raw.retain(|sample| (self.start_ms..=self.end_ms).contains(&sample.0));
+        let mut start_timestamps = all.start_timestamps;
+        start_timestamps.retain(|(time, _)| self.levels.at(*time).is_raw());
         let rolled = self.hands_over_windows.then(|| RolledSamples {
             levels: self.levels(),
             windows: lists,
@@ -145,6 +147,7 @@ impl RolledSelection {
                 timestamps: raw.iter().map(|sample| sample.0).collect(),
                 values: raw.iter().map(|sample| sample.1).collect(),
             },
+            start_timestamps,
             rolled,
             ..all
         }

@@ -153,9 +153,15 @@ impl Uids {
         let adopted = catalog
             .range(catalog_key::all_adopted(), usize::MAX)
             .await?;
+        let floats = catalog
+            .range(catalog_key::float_metrics(), usize::MAX)
+            .await?;
         let mut metrics = self.write(UidKind::Metric);
         for (key, _) in adopted {
             metrics.load_adopted(&key)?;
+        }
+        for (key, _) in floats {
+            metrics.load_float_metric(&key)?;
         }
         Ok(())
     }
@@ -181,15 +187,35 @@ impl Uids {
         name: &str,
         changes: &mut Vec<CatalogChange>,
     ) -> Result<Uid, Error> {
-        {
-            let space = self.read(kind);
-            if let Some(uid) = space.id(name)
-                && space.is_written_and_settled(uid)
-            {
-                return Ok(uid);
-            }
+        match self.settled(kind, name) {
+            Some(uid) => Ok(uid),
+            None => self.write(kind).get_or_assign(name, changes),
         }
-        self.write(kind).get_or_assign(name, changes)
+    }
+
+    /// Returns the id of the metric of a point, and what has to be stored with it. Of the first
+    /// point it is kept whether it is a float.
+    pub(crate) fn get_or_assign_metric(
+        &self,
+        name: &str,
+        is_float: bool,
+        changes: &mut Vec<CatalogChange>,
+    ) -> Result<Uid, Error> {
+        let kind = UidKind::Metric;
+        match self.settled(kind, name) {
+            Some(uid) => Ok(uid),
+            None => self
+                .write(kind)
+                .get_or_assign_metric(name, is_float, changes),
+        }
+    }
+
+    /// The id of a name with which nothing has to be stored.
+    fn settled(&self, kind: UidKind, name: &str) -> Option<Uid> {
+        let space = self.read(kind);
+        space
+            .id(name)
+            .filter(|uid| space.is_written_and_settled(*uid))
     }
 
     /// The id of a name that has to be shown, and that others may have written. Metrics that get

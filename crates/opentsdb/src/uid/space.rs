@@ -53,6 +53,8 @@ pub(crate) struct UidSpace {
     unsettled: Unsettled,
     /// Ids of metrics that only others than OpenTSDB's clients have written.
     adopted: HashSet<Uid>,
+    /// Names of metrics whose first point was a float.
+    float_metrics: HashSet<Arc<str>>,
     /// How often a name was taken from an id: what is known of names may not hold any more.
     renames: u64,
     /// Where random ids come from, instead of counting.
@@ -75,6 +77,7 @@ impl UidSpace {
             gap: 1,
             unsettled: Unsettled::default(),
             adopted: HashSet::new(),
+            float_metrics: HashSet::new(),
             renames: 0,
             random: is_random.then(RandomState::new),
             limits: NameLimits::default(),
@@ -189,6 +192,35 @@ impl UidSpace {
     pub(crate) fn is_written(&self, stored: &str) -> bool {
         let uid = self.id(stored).or_else(|| self.former.get(stored).copied());
         uid.is_some_and(|uid| !self.adopted.contains(&uid))
+    }
+
+    /// Returns `true` if there is a metric whose first point was a float.
+    pub(crate) fn has_float_metrics(&self) -> bool {
+        !self.float_metrics.is_empty()
+    }
+
+    /// Returns `true` if the first point that was stored under a name was a float.
+    pub(crate) fn is_float_metric(&self, stored: &str) -> bool {
+        self.float_metrics.contains(stored)
+    }
+
+    /// Returns the id of the metric of a point. Of the first one it is kept whether it is a float.
+    pub(super) fn get_or_assign_metric(
+        &mut self,
+        name: &str,
+        is_float: bool,
+        changes: &mut Vec<CatalogChange>,
+    ) -> Result<Uid, Error> {
+        let is_first = !self.is_written(name);
+        let uid = self.get_or_assign(name, changes)?;
+        if let Some(name) = self.name(uid).filter(|_| is_first && is_float) {
+            let name = Arc::clone(name);
+            self.float_metrics.insert(Arc::clone(&name));
+            let record = UidRecord::FloatMetric(name);
+            changes.push(self.change(&record));
+            self.unsettled.add(uid, record);
+        }
+        Ok(uid)
     }
 
     /// The id of a name that is about to be written.
@@ -364,6 +396,10 @@ impl UidSpace {
                 let is_adopted = self.adopted.contains(uid);
                 (catalog_key::adopted(uid.0), is_adopted.then(Vec::new))
             }
+            UidRecord::FloatMetric(name) => {
+                let is_float = self.float_metrics.contains(name);
+                (catalog_key::float_metric(name), is_float.then(Vec::new))
+            }
             UidRecord::Width => (catalog_key::uid_width(kind), Some(vec![self.width as u8])),
         };
         CatalogChange { key, value }
@@ -400,7 +436,7 @@ impl UidSpace {
 
     /// The record of a former name.
     pub(super) fn load_former(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let name = catalog_key::parse_former_name(key);
+        let name = catalog_key::parse_name(key);
         let uid = catalog_key::parse_id(value).map(Uid);
         let (name, uid) = name
             .zip(uid)
@@ -422,6 +458,19 @@ impl UidSpace {
         let uid = catalog_key::parse_uid(key).map(Uid);
         let uid = uid.ok_or_else(|| catalog_key::unreadable("an adopted metric", key))?;
         self.adopted.insert(uid);
+        Ok(())
+    }
+
+    /// The record of a metric whose first point was a float.
+    pub(super) fn load_float_metric(&mut self, key: &[u8]) -> Result<(), StoreError> {
+        let name = catalog_key::parse_name(key);
+        let name = name.ok_or_else(|| catalog_key::unreadable("a metric of floats", key))?;
+        let known = self
+            .ids
+            .get_key_value(name)
+            .map(|(name, _)| Arc::clone(name));
+        self.float_metrics
+            .insert(known.unwrap_or_else(|| name.into()));
         Ok(())
     }
 
@@ -468,6 +517,10 @@ impl UidSpace {
             UidKey::Former(name) => {
                 let uid = self.id(name).or_else(|| self.former.get(name).copied());
                 (UidRecord::Former(name.into()), uid)
+            }
+            UidKey::FloatMetric(name) => {
+                let uid = self.id(name).or_else(|| self.former.get(name).copied());
+                (UidRecord::FloatMetric(name.into()), uid)
             }
             UidKey::Width => {
                 self.has_stored_width = true;
@@ -701,6 +754,47 @@ mod tests {
         assert_eq!(space.get_or_adopt("a", &mut Vec::new()), Ok(uid));
         assert_eq!(space.current_name("a").map(AsRef::as_ref), Some("b"));
         assert_eq!(space.len(), 1);
+    }
+
+    #[test]
+    fn the_first_point_of_a_metric_says_how_the_others_are_written() {
+        let mut space = space(3, false);
+        let write = |space: &mut UidSpace, name: &str, is_float| {
+            let mut changes = Vec::new();
+            let assigned = space.get_or_assign_metric(name, is_float, &mut changes);
+            assigned.unwrap();
+            changes
+        };
+        let has_record = |changes: &[CatalogChange], name: &str| {
+            let key = catalog_key::float_metric(name);
+            changes.iter().any(|change| change.key == key)
+        };
+        assert!(has_record(&write(&mut space, "f", true), "f"));
+        assert!(!has_record(&write(&mut space, "n", false), "n"));
+        // The first point may not be durable yet, and stays the first.
+        let again = write(&mut space, "f", false);
+        assert!(has_record(&again, "f"));
+        assert!(!has_record(&write(&mut space, "n", true), "n"));
+        for change in &again {
+            let (_, key) = catalog_key::parse_uid_record(&change.key).unwrap();
+            space.committed(&key, change);
+        }
+        assert!(write(&mut space, "f", true).is_empty());
+        // What others have written before does not count.
+        space.get_or_adopt("a", &mut Vec::new()).unwrap();
+        assert!(has_record(&write(&mut space, "a", true), "a"));
+        // Points stay where they are when a metric is renamed.
+        let uid = space.id("f").unwrap();
+        space.rename(uid, "g");
+        assert!(space.is_float_metric("f") && !space.is_float_metric("g"));
+        assert!(!has_record(&write(&mut space, "g", true), "g"));
+        write(&mut space, "f", false);
+        assert!(space.is_float_metric("f"));
+
+        let mut read = UidSpace::new(UidKind::Metric, 3, false);
+        read.load_float_metric(&catalog_key::float_metric("f"))
+            .unwrap();
+        assert!(read.is_float_metric("f") && !read.is_float_metric("n"));
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub(super) enum UidRecord {
     Former(Arc<str>),
     /// Whether a metric is adopted.
     Adopted(Uid),
+    /// That the first point of a metric was a float.
+    FloatMetric(Arc<str>),
     /// How many bytes ids have.
     Width,
 }

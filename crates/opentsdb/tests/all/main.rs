@@ -9,6 +9,7 @@
 mod catalog;
 mod conformance;
 mod deletion;
+mod forms;
 mod graph;
 mod limits;
 mod model;

@@ -218,6 +218,11 @@ fn table() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             "010280a0abfef96280c6e6f4f962b0ea01ffc5e6f4f962",
         ),
         (
+            "value start timestamps, forms of numbers",
+            start_timestamps::encode(&forms()),
+            "010580a0abfef962ffffffffffff7fb0ea01ffff07b0ea0101b0ea01828008b0ea0100",
+        ),
+        (
             "value BucketMeta",
             bucket_meta::encode(&bucket_meta()),
             "01000300ca050200f4030188aac10df0b80af0010380ccc9fdf962fe858181fa62",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use icecore_model::{
     BucketSize, BucketStart, CounterResetHint, Exemplar, Histogram, HistogramCounts, Labels,
-    Metadata, MetricType, STALE_NAN_BITS, Span,
+    Metadata, MetricType, NumberForm, STALE_NAN_BITS, Span,
 };
 use icecore_records::{
     Bucket, BucketMeta, BucketState, ForwardRecord, HistogramEntry, MetricMeta, SeriesId,
@@ -190,6 +190,20 @@ pub(crate) fn starts() -> Vec<(i64, i64)> {
         (1_700_000_000_000, 1_699_990_000_000),
         (1_700_000_015_000, 0),
     ]
+}
+
+/// A float, two integers, of which one is 2^63 − 1, and two floats.
+pub(crate) fn forms() -> Vec<(i64, i64)> {
+    let integer = |integer| NumberForm::of_integer(integer).1;
+    let forms = [
+        NumberForm::FLOAT,
+        integer(5),
+        integer(i64::MAX),
+        NumberForm::FLOAT,
+        NumberForm::FLOAT,
+    ];
+    let times = (0..).map(|i| 1_700_000_000_000 + i * 15_000);
+    times.zip(forms.map(NumberForm::as_start)).collect()
 }
 
 pub(crate) fn bucket_meta() -> BucketMeta {

@@ -24,6 +24,7 @@ mod lifecycle;
 mod maintenance;
 mod metric_names;
 mod opentsdb;
+mod opentsdb_numbers;
 mod opentsdb_rolled;
 mod otlp;
 mod payload;

@@ -5,7 +5,7 @@ mod events;
 mod windows;
 
 use bytes::Bytes;
-use icecore_model::{BucketSize, Histogram, HistogramCounts};
+use icecore_model::{BucketSize, Histogram, HistogramCounts, NumberForm};
 use icecore_records::delta_totals::{self, TotalValue};
 use icecore_records::epoch_summary::FlushUnit;
 use icecore_records::journal::{self, Section};
@@ -187,7 +187,7 @@ impl Reading<'_> {
                 self.lines(
                     starts
                         .iter()
-                        .map(|(time, start)| format!("{time} from {start}")),
+                        .map(|(time, start)| format!("{time} {}", start_text(*start))),
                 );
             }
             ParsedKey::BucketMeta { .. } => self.meta(value)?,
@@ -431,7 +431,7 @@ impl Reading<'_> {
                 self.lines(
                     entries
                         .iter()
-                        .map(|(r, t, start)| at(format!("{r} {t} from {start}"))),
+                        .map(|(r, t, start)| at(format!("{r} {t} {}", start_text(*start)))),
                 );
             }
             Section::Totals { floats, histograms } => self.lines([at(format!(
@@ -452,6 +452,18 @@ impl Reading<'_> {
             let lines = lines.into_iter().map(|line| line.to_string());
             self.view.details.extend(lines);
         }
+    }
+}
+
+/// When the counter of a sample began, or how its number was written.
+fn start_text(start_ms: i64) -> String {
+    let Some(form) = NumberForm::of_start(start_ms) else {
+        return format!("from {start_ms}");
+    };
+    match form.correction() {
+        None => "is a float".into(),
+        Some(0) => "is an integer".into(),
+        Some(correction) => format!("is an integer {correction:+} away"),
     }
 }
 

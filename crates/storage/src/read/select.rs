@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use icecore_model::{
-    BoxFuture, Levels, RolledTime, Selection, SeriesSamples, SeriesStream, SourceError,
+    BoxFuture, Levels, NumberForm, RolledTime, Selection, SeriesSamples, SeriesStream, SourceError,
 };
 
 use super::assemble::{SeriesChunks, assemble};
@@ -36,6 +36,7 @@ pub(crate) struct SelectStream {
     samples_left: usize,
     samples_limit: usize,
     labels_only: bool,
+    forms: bool,
     rolled: RolledTime,
     /// Series of the next batch.
     batch_series: usize,
@@ -67,6 +68,7 @@ impl SelectStream {
             samples_left: samples_limit,
             samples_limit,
             labels_only: hints.labels_only,
+            forms: hints.forms,
             rolled: hints.rolled,
             batch_series: FIRST_BATCH_SERIES.min(reader.context.options.read.batch_series),
         })
@@ -79,11 +81,14 @@ impl SelectStream {
             return Ok(None);
         }
         self.next = end;
-        let series = if self.labels_only {
+        let mut series = if self.labels_only {
             self.labels_of(batch).await?
         } else {
             self.read(batch).await?
         };
+        if !self.forms {
+            series.iter_mut().for_each(leave_out_forms);
+        }
         let samples: usize = series.iter().map(SeriesSamples::sample_count).sum();
         self.reader.context.metrics.samples_read.add(samples as u64);
         if samples > self.samples_left {
@@ -167,6 +172,14 @@ impl SelectStream {
         let memory = &mut self.window_memory;
         windows::complete(&self.reader, &self.resolved, all, series, time, memory).await
     }
+}
+
+/// Leaves start timestamps that are times.
+fn leave_out_forms(series: &mut SeriesSamples) {
+    let is_time = |start_ms| NumberForm::of_start(start_ms).is_none();
+    series
+        .start_timestamps
+        .retain(|(_, start_ms)| is_time(*start_ms));
 }
 
 enum Attempt {

@@ -60,7 +60,7 @@ pub(super) fn merge(id: u32, parts: &[HourPart]) -> MergedSeries {
         merged.add_floats(Floats { timestamps, values });
         let histograms = last_of_each_time(&part.histograms, |entry| entry.timestamp_ms);
         merged.add_histograms(histograms);
-        merged.add_starts(last_of_each_time(&part.starts, |start| start.0));
+        merged.add_starts(last_of_each_time(part.starts(), |start| start.0));
         merged.add_exemplars(part.exemplars.clone());
     }
     merged.normalize();
@@ -84,7 +84,7 @@ fn of_hour(part: &HourPart) -> SeriesValues {
         Bytes::from(gorilla::encode(&timestamps, &values))
     };
     let histograms = last_of_each_time(&part.histograms, |entry| entry.timestamp_ms);
-    let starts = last_of_each_time(&part.starts, |start| start.0);
+    let starts = last_of_each_time(part.starts(), |start| start.0);
     let mut assembled = SeriesValues {
         stream,
         histograms,

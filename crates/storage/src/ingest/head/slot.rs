@@ -97,8 +97,17 @@ pub(crate) struct HourPart {
     /// In arrival order.
     pub(crate) histograms: Vec<HistogramEntry>,
     pub(crate) exemplars: Vec<Exemplar>,
+    /// Boxed, because most parts have none.
+    starts: Option<Box<Starts>>,
+}
+
+/// Starts of the samples of an hour.
+#[derive(Clone, Debug, Default)]
+struct Starts {
     /// `(timestamp, start)` in arrival order.
-    pub(crate) starts: Vec<(i64, i64)>,
+    entries: Vec<(i64, i64)>,
+    /// The greatest timestamp among them.
+    newest_ms: i64,
 }
 
 impl HourPart {
@@ -110,8 +119,13 @@ impl HourPart {
             late: Vec::new(),
             histograms: Vec::new(),
             exemplars: Vec::new(),
-            starts: Vec::new(),
+            starts: None,
         }
+    }
+
+    /// `(timestamp, start)` in arrival order.
+    pub(crate) fn starts(&self) -> &[(i64, i64)] {
+        self.starts.as_ref().map_or(&[], |starts| &starts.entries)
     }
 
     /// What parts are sorted by.
@@ -124,14 +138,14 @@ impl HourPart {
             && self.late.is_empty()
             && self.histograms.is_empty()
             && self.exemplars.is_empty()
-            && self.starts.is_empty()
+            && self.starts.is_none()
     }
 
     fn heap_bytes(&self) -> usize {
         size_of::<Self>()
             + self.stream.len()
             + self.late.capacity() * size_of::<(i64, f64)>()
-            + self.starts.len() * size_of::<(i64, i64)>()
+            + size_of_val(self.starts())
             + self
                 .exemplars
                 .iter()
@@ -149,11 +163,11 @@ impl HourPart {
 
 /// What a reader gets of a part. Streams are shared; the small side lists are copied.
 fn copy_of(part: &HourPart) -> PartCopy {
-    let plain = part.late.is_empty() && part.histograms.is_empty() && part.starts.is_empty();
+    let plain = part.late.is_empty() && part.histograms.is_empty() && part.starts.is_none();
     let side = || SideLists {
         late: part.late.clone(),
         histograms: part.histograms.clone(),
-        starts: part.starts.clone(),
+        starts: part.starts().to_vec(),
     };
     PartCopy {
         hour: part.hour,
@@ -276,24 +290,36 @@ impl Slot {
         Some(change + heap as isize)
     }
 
-    /// Notes when the counter behind a sample began; 0 forgets what an overwritten sample said.
+    /// Notes when the counter behind a sample began; 0 forgets what an overwritten sample said, if
+    /// there may be one. What older parts say is overwritten by the sample itself.
     pub(crate) fn append_start(
         &mut self,
         hour: BucketStart,
         timestamp_ms: i64,
         start_ms: i64,
     ) -> HeapChange {
-        if start_ms == 0 && !self.has_starts() {
+        if start_ms == 0 && !self.may_have_start(hour, timestamp_ms) {
             return 0;
         }
         self.marks.set(HAS_STARTS);
         let (part, change) = self.part(hour);
-        part.starts.push((timestamp_ms, start_ms));
+        let starts = part.starts.get_or_insert_default();
+        starts.newest_ms = match starts.entries[..] {
+            [] => timestamp_ms,
+            _ => starts.newest_ms.max(timestamp_ms),
+        };
+        starts.entries.push((timestamp_ms, start_ms));
         change + size_of::<(i64, i64)>() as isize
     }
 
+    /// Returns `true` if the growing part of an hour may say when a sample began.
+    fn may_have_start(&self, hour: BucketStart, timestamp_ms: i64) -> bool {
+        let starts = || self.growing(hour)?.starts.as_ref();
+        self.has_starts() && starts().is_some_and(|starts| timestamp_ms <= starts.newest_ms)
+    }
+
     /// Whether the series has (or had in this process) start timestamps, so that a sample without
-    /// one must say so.
+    /// one may have to say so.
     pub(crate) fn has_starts(&self) -> bool {
         self.marks.has(HAS_STARTS)
     }

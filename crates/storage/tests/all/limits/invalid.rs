@@ -1,6 +1,6 @@
 //! Input that makes no sense: refused with a reason, and the rest of the request is stored.
 
-use icecore_model::{MAX_TIMESTAMP_MS, RawLabels, Sample, SampleSink};
+use icecore_model::{MAX_TIMESTAMP_MS, NumberForm, RawLabels, Sample, SampleSink, SeriesStream};
 use proptest::prelude::*;
 
 use super::*;
@@ -133,7 +133,6 @@ fn start_timestamps_may_be_anything() {
     let wanted: Vec<(i64, i64)> = (0..).map(|i| T0 + i).zip(starts).collect();
     let found = |process: &Process| {
         process.run(async {
-            use icecore_model::SeriesStream;
             let mut stream = process.db.select(everything()).await.unwrap();
             let batch = stream.next_batch().await.unwrap().unwrap();
             batch[0].start_timestamps.clone()
@@ -146,6 +145,35 @@ fn start_timestamps_may_be_anything() {
     process.close();
     let process = world.start();
     assert_eq!(found(&process), wanted);
+}
+
+#[test]
+fn forms_of_numbers_are_start_timestamps_to_those_who_ask_for_them() {
+    let (world, process) = with(|_| ());
+    let forms = [NumberForm::FLOAT, NumberForm::of_integer(5).1];
+    let starts = [forms[0].as_start(), T0, forms[1].as_start()];
+    let entries = starts.iter().enumerate();
+    let entries: Vec<Entry> = entries
+        .map(|(i, start)| Entry::float("a", T0 + i as i64, 5.0).starting(*start))
+        .collect();
+    send(&process, entries).unwrap();
+    let all: Vec<(i64, i64)> = (0..).map(|i| T0 + i).zip(starts).collect();
+    let found = |process: &Process, forms: bool| {
+        let mut selection = everything();
+        selection.hints.forms = forms;
+        process.run(async {
+            let mut stream = process.db.select(selection).await.unwrap();
+            let batch = stream.next_batch().await.unwrap().unwrap();
+            batch[0].start_timestamps.clone()
+        })
+    };
+    let check = |process: &Process| {
+        assert_eq!(found(process, true), all);
+        assert_eq!(found(process, false), [all[1]]);
+    };
+    check(&process);
+    process.close();
+    check(&world.start());
 }
 
 #[test]

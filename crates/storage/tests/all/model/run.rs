@@ -357,7 +357,10 @@ fn all_of(matchers: &[Matcher]) -> Selection {
         matchers: matchers.to_vec(),
         start_ms: i64::MIN,
         end_ms: i64::MAX,
-        hints: SelectHints::default(),
+        hints: SelectHints {
+            forms: true,
+            ..SelectHints::default()
+        },
     }
 }
 

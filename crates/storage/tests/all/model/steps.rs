@@ -1,6 +1,6 @@
 //! What can happen to a database, and how likely it is.
 
-use icecore_model::{MatchOp, Matcher, Metadata, MetricType};
+use icecore_model::{MatchOp, Matcher, Metadata, MetricType, NumberForm};
 use icecore_storage::Options;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -160,7 +160,8 @@ fn request(entries_max: usize) -> impl Strategy<Value = Vec<Entry>> {
 }
 
 fn entry() -> impl Strategy<Value = Entry> {
-    let start = select(vec![0, 0, 0, T0 - 1, T0 + 5]);
+    let float = NumberForm::FLOAT.as_start();
+    let start = select(vec![0, 0, 0, T0 - 1, T0 + 5, float]);
     let float =
         (sent_labels(), time(), value(), start.clone()).prop_map(|(labels, time, value, start)| {
             Entry::Float {

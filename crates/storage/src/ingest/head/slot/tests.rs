@@ -151,3 +151,24 @@ fn an_append_does_not_take_longer_with_more_open_hours() {
         "{few:?} with 500 hours, {many:?} with 16 000"
     );
 }
+
+#[test]
+fn only_a_sample_that_may_replace_a_start_says_that_it_has_none() {
+    let mut slot = Slot::default();
+    let hour = BucketStart(0);
+    slot.append(hour, 1000, 5.0);
+    assert!(slot.append_start(hour, 1000, 77) > 0);
+    for second in 2..100 {
+        slot.append(hour, second * 1000, 5.0);
+        assert_eq!(slot.append_start(hour, second * 1000, 0), 0);
+    }
+    slot.append(hour, 1000, 6.0);
+    assert!(slot.append_start(hour, 1000, 0) > 0);
+    let part = slot.growing(hour).expect("it has starts");
+    assert_eq!(part.starts(), [(1000, 77), (1000, 0)]);
+    // Another hour has nothing to forget.
+    let next = BucketStart(60);
+    slot.append(next, HOUR_MS, 5.0);
+    assert_eq!(slot.append_start(next, HOUR_MS, 0), 0);
+    assert!(slot.growing(next).is_none());
+}
