@@ -130,17 +130,13 @@ impl Replay<'_> {
             return Ok(());
         }
         let identities = events.iter().map(|event| preparing.identity(event));
-        self.newest.extend(identities.map(|identity| (identity, seq)));
+        self.newest
+            .extend(identities.map(|identity| (identity, seq)));
         Ok(())
     }
 
     /// Positions of events that a later block has again, with what is nested in them.
-    fn superseded(
-        &self,
-        preparing: &Preparing,
-        seq: u64,
-        events: &[StoredEvent<'_>],
-    ) -> Vec<u32> {
+    fn superseded(&self, preparing: &Preparing, seq: u64, events: &[StoredEvent<'_>]) -> Vec<u32> {
         let mut positions = Vec::new();
         let mut ids = HashSet::new();
         // What is nested in an event comes after it.

@@ -201,7 +201,8 @@ async fn an_event_whose_commit_failed_is_stored_once_when_it_is_sent_again() {
 async fn a_retry_with_another_body_is_what_counts_after_a_crash() {
     for flush_first in [true, false] {
         let mut bench = Bench::with(EventOptions::default(), &with_items()).await;
-        let nested = |name: &str| json!([{ "name": name, "startUnixNano": BASE_S * 1_000_000_000 }]);
+        let nested =
+            |name: &str| json!([{ "name": name, "startUnixNano": BASE_S * 1_000_000_000 }]);
         let mut first = order(1, 0, "app", 1, 1.0);
         first["events"] = nested("item.reserved");
         let mut second = order(1, 0, "web", 1, 1.0);
