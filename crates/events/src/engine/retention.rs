@@ -5,6 +5,7 @@
 //! - Cells: those of a metric, window and week, by the metric's retention for that window.
 //! - Identities: those of a week, once no type keeps events of it.
 //! - Sets of dimension values: those that no cell refers to (`cull_sets.rs`).
+//! - Entries of the quarantine and of the dead letters.
 //!
 //! What is due and not gone yet is not shown: views leave it out.
 
@@ -29,6 +30,8 @@ pub struct RetentionReport {
     pub identity_weeks: usize,
     /// Sets of dimension values that had no cells any more.
     pub dimension_sets: usize,
+    /// Entries of the quarantine and of the dead letters.
+    pub quarantined: usize,
 }
 
 impl Events {
@@ -46,7 +49,8 @@ impl Engine {
         let registry = self.memory.lock().registry.clone();
         // Whatever time somebody wants it to be: what is dropped too early is lost, and repeats
         // must be recognised for as long as events are accepted.
-        let now_s = now_ms.min(self.store.guarded_ms()).div_euclid(1000);
+        let now_ms = now_ms.min(self.store.guarded_ms());
+        let now_s = now_ms.div_euclid(1000);
         let mut report = RetentionReport::default();
         if self.has_expired_tail(&registry, now_s) {
             let sealed = self.seal_flushed(&mut work).await;
@@ -63,6 +67,7 @@ impl Engine {
             .map_err(unavailable)?;
         let culled = self.cull_sets(&mut work, &registry, now_s).await;
         report.dimension_sets = culled.map_err(unavailable)?;
+        report.quarantined = self.expire_lists(now_ms).await?;
         Ok(report)
     }
 
