@@ -2,8 +2,8 @@
 //! bytes and age.
 //!
 //! Holds always:
-//! - Only numbers, sizes and times of entries are in memory. Their records, which may have payloads,
-//!   are read a few at a time, when they are asked for.
+//! - Only numbers, sizes and times of entries are in memory. Their records, which may have
+//!   payloads, are read a few at a time, when they are asked for.
 //! - The age of an entry is by the guarded clock.
 //! - A number is given once, whatever becomes of its write. After a write of unknown outcome the
 //!   numbers of what it may have added and of what it may have removed are both listed, so that

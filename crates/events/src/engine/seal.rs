@@ -92,7 +92,8 @@ impl Engine {
         sealed.map_err(unavailable)
     }
 
-    /// Seals all blocks that are flushed. Returns the number of events that were too old for a file.
+    /// Seals all blocks that are flushed. Returns the number of events that were too old for a
+    /// file.
     pub(super) async fn seal_flushed(&self, work: &mut FileWork) -> Result<u64, StoreError> {
         if work.is_uncertain {
             self.forget_sealed(work).await?;

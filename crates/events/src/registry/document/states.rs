@@ -9,7 +9,8 @@ use crate::registry::{PreviousStates, StateExtractor, WindowRetention};
 const EXTRACTORS_MAX: usize = 1_000;
 const ATTRIBUTES_MAX: usize = 100;
 
-/// `metadata: {service}`, `spec: {stateExtractors: […], retention: {ttl}, rollup: {retention: {…}}}`.
+/// `metadata: {service}`,
+/// `spec: {stateExtractors: […], retention: {ttl}, rollup: {retention: {…}}}`.
 pub(super) fn read_document(fields: &mut Fields<'_>, inherited: &Inherited) -> Option<Body> {
     let service = required_map(fields, "metadata").and_then(|mut metadata| {
         let service = read_service(&mut metadata, inherited);
