@@ -32,9 +32,9 @@ pub use attributes::{Attributes, Leaf, Scalar, Value};
 pub use dimension::{DimensionHasher, dimension_hash, dimension_text};
 pub use engine::{
     Applied, BatchOutcome, BlockSummary, CataloguedValue, DeadLetter, DimensionSet, EventFile,
-    EventGauges, EventMetrics, EventOptions, Events, EventsView, ListPage, NO_STATE, OVERFLOW,
-    PublishStatus, Published, QuarantineEntry, RejectedItem, ReplayReport, RetentionReport,
-    SkipReason, StateCount, TailBlock, Unconfigured,
+    EventGauges, EventMetrics, EventOptions, Events, EventsView, ListPage, NO_STATE, NotRegistered,
+    OVERFLOW, PublishStatus, Published, QuarantineEntry, RejectedItem, ReplayReport,
+    RetentionReport, SkipReason, StateCount, TailBlock, Unconfigured,
 };
 pub use envelope::{BatchItem, Envelope, EventBody, NestedEvent, parse_batch, parse_envelope};
 pub use event_id::{EventIdSource, event_id_text, nested_event_id, parse_event_id};

@@ -4,6 +4,7 @@
 
 mod documents;
 mod problem;
+mod quarantine;
 mod show;
 mod sql;
 mod suggest;
@@ -33,6 +34,7 @@ Examples:
   icecore events apply shop.yaml                    registers them at http://127.0.0.1:9090
   icecore events show shop                          what is registered of a service
   icecore events sql \"SELECT event_type, count(*) FROM events WHERE started_at > now() - INTERVAL '1 hour' GROUP BY 1\"
+  icecore events quarantine                         events of types that are not registered
   icecore events flush                              writes the cells of all events so far";
 
 #[derive(Subcommand)]
@@ -42,6 +44,7 @@ enum Action {
     Show(show::ShowArgs),
     Suggest(suggest::SuggestArgs),
     Sql(sql::SqlArgs),
+    Quarantine(quarantine::QuarantineArgs),
     Flush(FlushArgs),
 }
 
@@ -64,6 +67,7 @@ impl Events {
             Action::Apply(arguments) => block_on(arguments.run()),
             Action::Show(arguments) => block_on(arguments.run()),
             Action::Sql(arguments) => block_on(arguments.run()),
+            Action::Quarantine(arguments) => block_on(arguments.run()),
             Action::Flush(arguments) => block_on(flush(arguments)),
         }
     }

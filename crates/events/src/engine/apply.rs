@@ -121,6 +121,7 @@ impl Engine {
         memory.registry = registry.clone();
         memory.plan = plan;
         memory.flushed(mark);
+        self.replay_wanted.notify_one();
         Ok(Applied {
             registry,
             is_changed: true,

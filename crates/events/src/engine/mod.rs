@@ -33,6 +33,7 @@ mod memory;
 mod merge_events;
 mod merge_files;
 mod metrics;
+mod not_registered;
 #[cfg(any(test, feature = "testing"))]
 mod open_generation;
 mod options;
@@ -67,6 +68,7 @@ use apply::Undecided;
 use commit_order::CommitOrder;
 use flush::Flusher;
 use memory::Memory;
+use not_registered::LoggedTypes;
 use quarantine::Lists;
 use register_types::UnregisteredTypes;
 use seal::FileWork;
@@ -77,6 +79,7 @@ pub use dimension_set::{DimensionSet, OVERFLOW};
 pub use file_list::EventFile;
 pub use listed::ListPage;
 pub use metrics::{EventGauges, EventMetrics, SkipReason};
+pub use not_registered::NotRegistered;
 #[cfg(any(test, feature = "testing"))]
 pub use open_generation::OpenGeneration;
 pub use options::{EventOptions, Unconfigured};
@@ -123,6 +126,7 @@ struct Engine {
     /// One at a time changes quarantine and dead letters.
     lists: AsyncMutex<Lists>,
     unregistered: UnregisteredTypes,
+    logged_types: LoggedTypes,
     ids: EventIdSource,
     /// Of requests that are under way.
     request_bytes: AtomicUsize,
@@ -133,6 +137,8 @@ struct Engine {
     flush_wanted: Notify,
     /// Memory is short.
     seal_wanted: Notify,
+    /// Types were registered that the quarantine may have events of.
+    replay_wanted: Notify,
 }
 
 impl Events {
@@ -148,7 +154,7 @@ impl Events {
         let recovered = recover::recover(&*store, registry, &options, &metrics).await;
         let recovered = recovered.map_err(Problem::from_store)?;
         let snapshot = store.snapshot().await.map_err(Problem::from_store)?;
-        let lists = Lists::load(&*snapshot).await;
+        let lists = Lists::load(&*snapshot, store.guarded_ms()).await;
         let engine = Engine {
             store,
             format,
@@ -166,12 +172,14 @@ impl Events {
             files: AsyncMutex::default(),
             lists: AsyncMutex::new(lists.map_err(Problem::from_store)?),
             unregistered: UnregisteredTypes::default(),
+            logged_types: LoggedTypes::default(),
             ids: EventIdSource::random()?,
             request_bytes: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             resolved: Notify::new(),
             flush_wanted: Notify::new(),
             seal_wanted: Notify::new(),
+            replay_wanted: Notify::new(),
         };
         Ok(Self {
             engine: Arc::new(engine),

@@ -50,6 +50,10 @@ pub struct EventOptions {
     pub max_catalog_values: usize,
     /// Entries of the quarantine, and of the dead letters; the newest stay.
     pub max_quarantine: usize,
+    /// Bytes of their entries, payloads included, each; the newest stay.
+    pub max_quarantine_bytes: usize,
+    /// How long their entries stay.
+    pub quarantine_ttl: Duration,
     /// Types that [`Unconfigured::Accept`] may register.
     pub max_accepted_types: usize,
     pub masking_key: Option<MaskingKey>,
@@ -85,6 +89,8 @@ impl Default for EventOptions {
             retention_interval: Duration::from_secs(600),
             max_catalog_values: 1_000,
             max_quarantine: 10_000,
+            max_quarantine_bytes: 64 << 20,
+            quarantine_ttl: Duration::from_secs(30 * 86_400),
             max_accepted_types: 10_000,
             masking_key: None,
         }

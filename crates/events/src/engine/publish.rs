@@ -9,7 +9,6 @@
 //! - Items are judged one by one; of an atomic request nothing is stored if one is rejected.
 //! - A request is under way from its judgement to its answer: the registry does not change between.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,6 +16,7 @@ use bytes::Bytes;
 use icecore_model::event::EventId;
 
 use super::accept::unavailable;
+use super::not_registered::{NotRegistered, UnknownTypes};
 use super::prepared::{PreparedBlock, Preparing, day_of, on_cpu};
 use super::quarantine::{DeadLetter, QuarantineEntry};
 use super::{Engine, Events, Unconfigured};
@@ -47,10 +47,13 @@ impl PublishStatus {
 }
 
 /// The answer to a request with one envelope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
     pub status: PublishStatus,
     pub event_id: EventId,
+    /// Types that are not registered, of the event itself and of those nested in it: some of them,
+    /// if they are many.
+    pub not_registered: Vec<NotRegistered>,
 }
 
 /// The answer to a batch.
@@ -62,6 +65,8 @@ pub struct BatchOutcome {
     pub unconfigured: usize,
     pub ignored: usize,
     pub rejected: Vec<RejectedItem>,
+    /// Types that are not registered: some of them, if they are many.
+    pub not_registered: Vec<NotRegistered>,
     /// Nothing was taken: every item was rejected, or one of an atomic request. The answer is 400.
     pub is_refused: bool,
 }
@@ -88,8 +93,7 @@ struct Judged {
     prepared: Option<PreparedBlock>,
     preparing: Preparing,
     quarantine: Vec<Quarantined>,
-    /// Services and types that are not registered.
-    unknown: BTreeSet<(String, String)>,
+    unknown: UnknownTypes,
 }
 
 /// An event for the quarantine.
@@ -130,9 +134,14 @@ impl Events {
 
     async fn publish_one(&self, source: Source) -> Result<Published, Problem> {
         let answers = self.publish_source(source, false).await?;
-        let answer = answers.into_iter().next().map(|answer| answer.status);
+        let not_registered = answers.not_registered;
+        let answer = answers.items.into_iter().next();
         match answer {
-            Some(Ok(published)) => Ok(published),
+            Some(Ok((status, event_id))) => Ok(Published {
+                status,
+                event_id,
+                not_registered,
+            }),
             Some(Err(rejected)) => Err(rejected.problem),
             None => Err(Problem::new(400, "ingest.invalid-body", "no envelope")),
         }
@@ -156,13 +165,13 @@ impl Events {
     }
 
     /// In a task of its own: it goes on when nobody waits for the answer any more.
-    async fn publish_source(&self, source: Source, atomic: bool) -> Result<Vec<Answer>, Problem> {
+    async fn publish_source(&self, source: Source, atomic: bool) -> Result<Answers, Problem> {
         let events = self.clone();
         let task = tokio::spawn(async move { events.publish_task(source, atomic).await });
         task.await.map_err(super::stopped)?
     }
 
-    async fn publish_task(&self, source: Source, atomic: bool) -> Result<Vec<Answer>, Problem> {
+    async fn publish_task(&self, source: Source, atomic: bool) -> Result<Answers, Problem> {
         let engine = &self.engine;
         let _bytes = engine.take_memory(source.bytes())?;
         let mut under_way = engine.undecided.or(engine.accepting.read()).await?;
@@ -170,7 +179,7 @@ impl Events {
         let mut judged = engine.judge(&source).await?;
         if engine.options.unconfigured == Unconfigured::Accept && !judged.unknown.is_empty() {
             drop(under_way);
-            self.register_types(judged.unknown).await?;
+            self.register_types(judged.unknown.names()).await?;
             under_way = engine.undecided.or(engine.accepting.read()).await?;
             judged = engine.judge(&source).await?;
         }
@@ -194,19 +203,23 @@ impl Source {
     }
 }
 
-/// What is answered for one item.
-struct Answer {
-    status: Result<Published, RejectedItem>,
+/// What is answered for the items of a request.
+struct Answers {
+    items: Vec<Answer>,
+    not_registered: Vec<NotRegistered>,
 }
 
+type Answer = Result<(PublishStatus, EventId), RejectedItem>;
+
 impl BatchOutcome {
-    fn of(answers: Vec<Answer>, atomic: bool) -> Self {
+    fn of(answers: Answers, atomic: bool) -> Self {
         let mut outcome = Self {
-            received: answers.len(),
+            received: answers.items.len(),
+            not_registered: answers.not_registered,
             ..Self::default()
         };
-        for answer in answers {
-            match answer.status.map(|published| published.status) {
+        for answer in answers.items {
+            match answer.map(|(status, _)| status) {
                 Ok(PublishStatus::Stored) => outcome.stored += 1,
                 Ok(PublishStatus::Duplicate) => outcome.duplicates += 1,
                 Ok(PublishStatus::Unconfigured) => outcome.unconfigured += 1,
@@ -221,6 +234,7 @@ impl BatchOutcome {
             outcome.duplicates = 0;
             outcome.unconfigured = 0;
             outcome.ignored = 0;
+            outcome.not_registered.clear();
         }
         outcome
     }
@@ -277,7 +291,7 @@ impl Engine {
         self: &Arc<Self>,
         judged: Judged,
         atomic: bool,
-    ) -> Result<Vec<Answer>, Problem> {
+    ) -> Result<Answers, Problem> {
         let is_rejected = |item: &Item| matches!(item.verdict, Verdict::Rejected(_));
         let is_refused = atomic && judged.items.iter().any(is_rejected);
         let mut is_duplicate = Vec::new();
@@ -307,22 +321,22 @@ impl Engine {
                     problem,
                 }),
             };
-            let status = status.map(|status| Published {
-                status,
-                event_id: item.id.unwrap_or_default(),
-            });
-            Answer { status }
+            status.map(|status| (status, item.id.unwrap_or_default()))
         });
-        let answers: Vec<Answer> = answers.collect();
+        let items: Vec<Answer> = answers.collect();
         if !is_refused {
-            self.count_answers(&answers);
+            self.count_answers(&items);
+            self.logged_types.log(&judged.unknown);
         }
-        Ok(answers)
+        Ok(Answers {
+            items,
+            not_registered: judged.unknown.answered(),
+        })
     }
 
     fn count_answers(&self, answers: &[Answer]) {
         for answer in answers {
-            let status = answer.status.as_ref().map(|published| published.status);
+            let status = answer.as_ref().map(|(status, _)| *status);
             let counter = match status {
                 Ok(PublishStatus::Stored) => &self.metrics.stored,
                 Ok(PublishStatus::Duplicate) => &self.metrics.duplicates,
@@ -375,7 +389,7 @@ struct Judging<'a, 'e> {
     groups: Vec<std::ops::Range<usize>>,
     items: Vec<Item>,
     quarantine: Vec<Quarantined>,
-    unknown: BTreeSet<(String, String)>,
+    unknown: UnknownTypes,
 }
 
 impl<'a, 'e> Judging<'a, 'e> {
@@ -395,7 +409,7 @@ impl<'a, 'e> Judging<'a, 'e> {
             groups: Vec::new(),
             items: Vec::new(),
             quarantine: Vec::new(),
-            unknown: BTreeSet::new(),
+            unknown: UnknownTypes::default(),
         }
     }
 
@@ -438,10 +452,10 @@ impl<'a, 'e> Judging<'a, 'e> {
     }
 
     fn unconfigured(&mut self, event: &UnconfiguredEvent<'_>, group: Option<usize>) {
-        let names = (event.service.to_string(), event.event_type.to_string());
-        self.unknown.insert(names);
         let keep_payload = self.engine.options.keep_payload;
         let entry = QuarantineEntry::new(event, self.context.now_ns, keep_payload);
+        let name = (event.service.to_string(), event.event_type.to_string());
+        self.unknown.add(name, entry.payload.is_some());
         self.quarantine.push(Quarantined { group, entry });
     }
 

@@ -1,7 +1,7 @@
 //! Quarantine and dead letters: what came and could not be stored, for people to look at.
 //!
 //! Holds always:
-//! - Each list has its newest entries, up to a limit.
+//! - Each list has its newest entries, up to limits of their number, bytes and age.
 //! - Payloads are kept only where the settings say so, because no masking rule is known for them.
 //! - An entry leaves the quarantine when its event is stored, and not before.
 
@@ -14,7 +14,7 @@ use serde_json::{Map as JsonMap, Value as Json, json};
 
 use super::accept::unavailable;
 use super::file_list::all_records;
-use super::listed::{Entries, ListPage, read_page};
+use super::listed::{Entries, LISTED_MS, ListLimits, ListPage, read_page};
 use super::publish::Quarantined;
 use super::{Engine, Events, PublishStatus};
 use crate::envelope::Inherited;
@@ -76,12 +76,14 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) async fn load(snapshot: &dyn EventSnapshot) -> Result<Self, StoreError> {
-        let quarantine = catalog_key::every_quarantine();
-        let dead_letters = catalog_key::every_dead_letter();
+    pub(super) async fn load(
+        snapshot: &dyn EventSnapshot,
+        guarded_ms: i64,
+    ) -> Result<Self, StoreError> {
+        let load = |key, keys| Entries::load(snapshot, key, keys, guarded_ms);
         Ok(Self {
-            quarantine: Entries::load(snapshot, catalog_key::quarantine, quarantine).await?,
-            dead_letters: Entries::load(snapshot, catalog_key::dead_letter, dead_letters).await?,
+            quarantine: load(catalog_key::quarantine, catalog_key::every_quarantine()).await?,
+            dead_letters: load(catalog_key::dead_letter, catalog_key::every_dead_letter()).await?,
         })
     }
 }
@@ -104,8 +106,9 @@ impl QuarantineEntry {
         }
     }
 
-    fn encode(&self) -> Vec<u8> {
+    fn encode(&self, listed_ms: i64) -> Vec<u8> {
         let entry = json!({
+            LISTED_MS: listed_ms,
             "service": self.service,
             "event_type": self.event_type,
             "event_id": event_id_text(self.event_id),
@@ -232,8 +235,9 @@ impl DeadLetter {
         }
     }
 
-    fn encode(&self) -> Vec<u8> {
+    fn encode(&self, listed_ms: i64) -> Vec<u8> {
         let letter = json!({
+            LISTED_MS: listed_ms,
             "source": self.source,
             "reason": self.reason,
             "detail": self.detail,
@@ -264,8 +268,10 @@ impl Engine {
             return Ok(());
         }
         let mut lists = self.lists.lock().await;
-        let values = entries.iter().map(|new| new.entry.encode()).collect();
-        self.add_to(&mut lists.quarantine, values).await
+        let listed_ms = self.store.guarded_ms();
+        let values = entries.iter().map(|new| new.entry.encode(listed_ms));
+        self.add_to(&mut lists.quarantine, values.collect(), listed_ms)
+            .await
     }
 
     pub(super) async fn add_dead_letter(&self, mut letter: DeadLetter) -> Result<(), Problem> {
@@ -276,17 +282,53 @@ impl Engine {
             // A message about JSON quotes what it has found.
             letter.detail = letter.reason.clone();
         }
-        let values = vec![letter.encode()];
-        self.add_to(&mut lists.dead_letters, values).await
+        let listed_ms = self.store.guarded_ms();
+        let values = vec![letter.encode(listed_ms)];
+        self.add_to(&mut lists.dead_letters, values, listed_ms)
+            .await
     }
 
-    async fn add_to(&self, entries: &mut Entries, values: Vec<Vec<u8>>) -> Result<(), Problem> {
-        let (changes, removed) = entries.add(values, self.options.max_quarantine);
+    async fn add_to(
+        &self,
+        entries: &mut Entries,
+        values: Vec<Vec<u8>>,
+        listed_ms: i64,
+    ) -> Result<(), Problem> {
+        let limits = ListLimits {
+            entries: self.options.max_quarantine,
+            bytes: self.options.max_quarantine_bytes,
+        };
+        let (changes, removed) = entries.add(values, listed_ms, limits);
         let written = self.write_records(changes).await;
         if written.is_err() {
             entries.put_back(&removed);
         }
         written
+    }
+
+    /// Removes entries that were listed too long ago, and returns their number.
+    pub(super) async fn expire_lists(&self, now_ms: i64) -> Result<usize, Problem> {
+        let kept_ms = self.options.quarantine_ttl.as_millis();
+        let before_ms = now_ms.saturating_sub(i64::try_from(kept_ms).unwrap_or(i64::MAX));
+        let mut lists = self.lists.lock().await;
+        let Lists {
+            quarantine,
+            dead_letters,
+        } = &mut *lists;
+        let mut expired = 0;
+        for entries in [quarantine, dead_letters] {
+            let (changes, removed) = entries.expire(before_ms);
+            if removed.is_empty() {
+                continue;
+            }
+            let written = self.write_records(changes).await;
+            if written.is_err() {
+                entries.put_back(&removed);
+            }
+            written?;
+            expired += removed.len();
+        }
+        Ok(expired)
     }
 
     async fn write_records(&self, records: Vec<CatalogChange>) -> Result<(), Problem> {
@@ -376,10 +418,10 @@ impl Events {
             Ok(published) if published.status == PublishStatus::Unconfigured => Ok(false),
             Ok(_) => {
                 let mut lists = self.engine.lists.lock().await;
-                let removed = lists.quarantine.remove(entry.number);
-                let written = self.engine.write_records(vec![removed]).await;
+                let (change, removed) = lists.quarantine.remove(entry.number);
+                let written = self.engine.write_records(vec![change]).await;
                 if written.is_err() {
-                    lists.quarantine.put_back(&[entry.number]);
+                    lists.quarantine.put_back(removed.as_slice());
                 }
                 written.map(|()| true)
             }

@@ -7,6 +7,9 @@
 //!
 //! A block beyond the mark was accepted under the registry that is stored, because a change of the
 //! registry flushes first. Folding it again gives what it gave before.
+//!
+//! An event that several blocks beyond the mark have is the one of the last of them: it was sent
+//! again because the commits of the others had failed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,7 +27,7 @@ use super::prepared::{FromBlockError, Preparing, day_of};
 use super::states::{self, ObjectKey, ObjectState};
 use super::tail::{BlockSummary, retain_effective};
 use super::void_events::{VoidBlock, VoidEvents};
-use crate::{Registry, catalog_key, decode_events};
+use crate::{Registry, StoredEvent, catalog_key, decode_events};
 
 /// What an engine begins with.
 pub(super) struct Recovered {
@@ -60,7 +63,8 @@ pub(super) async fn recover(
         snapshot: &*snapshot,
         options,
         metrics,
-        seen: HashSet::new(),
+        flushed: HashSet::new(),
+        newest: HashMap::new(),
     };
     replay.run(store).await?;
     Ok(Recovered {
@@ -88,8 +92,10 @@ struct Replay<'a> {
     snapshot: &'a dyn EventSnapshot,
     options: &'a EventOptions,
     metrics: &'a EventMetrics,
-    /// Events of the blocks before.
-    seen: HashSet<IdentityKey>,
+    /// Events of flushed blocks.
+    flushed: HashSet<IdentityKey>,
+    /// The last block that has an event, for each one beyond the mark.
+    newest: HashMap<IdentityKey, u64>,
 }
 
 impl Replay<'_> {
@@ -100,13 +106,51 @@ impl Replay<'_> {
             max_future_ns: self.options.max_future_ns(),
             day: day_of(store.guarded_ms()),
         };
-        for (seq, block) in store.take_replayed() {
-            if seq <= self.snapshot.sealed() {
-                continue;
-            }
+        let mut blocks = store.take_replayed();
+        blocks.retain(|(seq, _)| *seq > self.snapshot.sealed());
+        let mark = self.memory.mark().seq;
+        for (seq, block) in blocks.iter().filter(|(seq, _)| *seq > mark) {
+            self.find_newest(&preparing, *seq, block)?;
+        }
+        for (seq, block) in blocks {
             self.block(&preparing, seq, block).await?;
         }
         Ok(())
+    }
+
+    fn find_newest(
+        &mut self,
+        preparing: &Preparing,
+        seq: u64,
+        block: &bytes::Bytes,
+    ) -> Result<(), StoreError> {
+        let void = self.memory.void.of(seq);
+        let (version, events) = decode_events(block).map_err(StoreError::from_block)?;
+        if version < preparing.registry_version || void == Some(&VoidBlock::All) {
+            return Ok(());
+        }
+        let identities = events.iter().map(|event| preparing.identity(event));
+        self.newest
+            .extend(identities.map(|identity| (identity, seq)));
+        Ok(())
+    }
+
+    /// Positions of events that a later block has again, with what is nested in them.
+    fn superseded(&self, preparing: &Preparing, seq: u64, events: &[StoredEvent<'_>]) -> Vec<u32> {
+        let mut positions = Vec::new();
+        let mut ids = HashSet::new();
+        // What is nested in an event comes after it.
+        for (position, event) in (0u32..).zip(events) {
+            let identity = preparing.identity(event);
+            let is_superseded = self.flushed.contains(&identity)
+                || self.newest.get(&identity).is_some_and(|last| *last > seq)
+                || event.parent.is_some_and(|parent| ids.contains(&parent));
+            if is_superseded {
+                ids.insert(event.id);
+                positions.push(position);
+            }
+        }
+        positions
     }
 
     async fn block(
@@ -141,22 +185,17 @@ impl Replay<'_> {
             None => Vec::new(),
         };
         if !is_flushed {
-            // A block whose commit had failed, and the one that came in its place.
-            for (position, event) in (0u32..).zip(&events) {
-                let is_repeat = self.seen.contains(&preparing.identity(event));
-                if is_repeat && !void.contains(&position) {
-                    void.push(position);
-                }
-            }
+            void.extend(self.superseded(preparing, seq, &events));
             void.sort_unstable();
+            void.dedup();
             if !void.is_empty() {
                 self.memory.void.add(seq, VoidBlock::Some(void.clone()));
             }
         }
         retain_effective(&mut events, &void);
-        self.seen
-            .extend(events.iter().map(|event| preparing.identity(event)));
         if is_flushed {
+            let identities = events.iter().map(|event| preparing.identity(event));
+            self.flushed.extend(identities);
             let summary = BlockSummary::of(&events);
             self.memory.add_to_tail(seq, block, void, summary);
             return Ok(());

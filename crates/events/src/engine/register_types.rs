@@ -19,7 +19,7 @@ use super::Events;
 use crate::{Documents, Problem, Registry, UpdateOptions};
 
 /// Service and type.
-type TypeName = (String, String);
+pub(super) type TypeName = (String, String);
 
 #[derive(Default)]
 pub(super) struct UnregisteredTypes {

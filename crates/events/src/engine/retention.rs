@@ -1,10 +1,11 @@
 //! Retention: what is too old goes, week by week.
 //!
 //! - Events: the files of a service, week and type, once the week's end lies further back than the
-//!   type's retention.
+//!   type's retention. Events of such a week that are in no file yet get none.
 //! - Cells: those of a metric, window and week, by the metric's retention for that window.
 //! - Identities: those of a week, once no type keeps events of it.
 //! - Sets of dimension values: those that no cell refers to (`cull_sets.rs`).
+//! - Entries of the quarantine and of the dead letters.
 //!
 //! What is due and not gone yet is not shown: views leave it out.
 
@@ -22,12 +23,15 @@ use crate::{Problem, Registry};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionReport {
     pub files: usize,
+    /// Events of these files, and events that were in no file yet.
     pub events: u64,
     /// Weeks of cells, each with its window and metric.
     pub cell_weeks: usize,
     pub identity_weeks: usize,
     /// Sets of dimension values that had no cells any more.
     pub dimension_sets: usize,
+    /// Entries of the quarantine and of the dead letters.
+    pub quarantined: usize,
 }
 
 impl Events {
@@ -45,8 +49,13 @@ impl Engine {
         let registry = self.memory.lock().registry.clone();
         // Whatever time somebody wants it to be: what is dropped too early is lost, and repeats
         // must be recognised for as long as events are accepted.
-        let now_s = now_ms.min(self.store.guarded_ms()).div_euclid(1000);
+        let now_ms = now_ms.min(self.store.guarded_ms());
+        let now_s = now_ms.div_euclid(1000);
         let mut report = RetentionReport::default();
+        if self.has_expired_tail(&registry, now_s) {
+            let sealed = self.seal_flushed(&mut work).await;
+            report.events = sealed.map_err(unavailable)?;
+        }
         self.retire_files(&mut work, &registry, now_s, &mut report)
             .await
             .map_err(unavailable)?;
@@ -58,7 +67,22 @@ impl Engine {
             .map_err(unavailable)?;
         let culled = self.cull_sets(&mut work, &registry, now_s).await;
         report.dimension_sets = culled.map_err(unavailable)?;
+        report.quarantined = self.expire_lists(now_ms).await?;
         Ok(report)
+    }
+
+    /// Whether the journal may have events of a week that is over.
+    fn has_expired_tail(&self, registry: &Registry, now_s: i64) -> bool {
+        let blocks = self.memory.lock().tail.all();
+        blocks.iter().any(|block| {
+            let summary = block.summary();
+            let week = Week::of(summary.min_started_ns.div_euclid(1_000_000_000));
+            let mut types = summary.types.iter();
+            types.any(|(service, event_type)| {
+                let known = registry.event_type(service, event_type);
+                known.is_some_and(|known| is_over(week, known.retention, now_s))
+            })
+        })
     }
 
     async fn retire_files(
@@ -87,7 +111,7 @@ impl Engine {
         // are not listed any more are found by those who drop them.
         self.store.write(batch).await?;
         report.files = files.len();
-        report.events = files.iter().map(|file| file.events).sum();
+        report.events += files.iter().map(|file| file.events).sum();
         work.retire(&files, self.clock.elapsed_ms());
         Ok(())
     }
@@ -150,7 +174,7 @@ impl Engine {
 }
 
 /// Whether a week lies further back than something is kept.
-fn is_over(week: Week, kept: std::time::Duration, now_s: i64) -> bool {
+pub(super) fn is_over(week: Week, kept: std::time::Duration, now_s: i64) -> bool {
     let kept_s = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
     week.end_s().saturating_add(kept_s) <= now_s
 }

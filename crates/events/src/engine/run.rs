@@ -1,4 +1,4 @@
-//! What happens by itself: flushes after each 5 s, sealing, merging, retention.
+//! What happens by itself: flushes after each 5 s, sealing, merging, retention, replays.
 //!
 //! Flushes come 200 to 600 ms after the end of an interval, at random: several servers on one
 //! object store do not write at the same moment, and most events of the interval are there.
@@ -33,7 +33,8 @@ impl Events {
             stop,
             self.flush_regularly(stopped.clone()),
             self.seal_regularly(stopped.clone()),
-            self.tend_files(stopped),
+            self.tend_files(stopped.clone()),
+            self.replay_registered(stopped),
         );
     }
 
@@ -83,6 +84,24 @@ impl Events {
                     "retention",
                 );
                 warn(self.clean_up().await, "dropping files");
+            }
+        }
+    }
+}
+
+impl Events {
+    /// Publishes events from the quarantine whenever their types may have been registered.
+    async fn replay_registered(&self, mut stopped: watch::Receiver<bool>) {
+        loop {
+            tokio::select! {
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+                () = self.engine.replay_wanted.notified() => {}
+            }
+            match self.replay_quarantine().await {
+                Ok(report) if report.stored > 0 => {
+                    tracing::info!(events = report.stored, "stored events from the quarantine");
+                }
+                replayed => warn(replayed, "replaying the quarantine"),
             }
         }
     }

@@ -10,6 +10,7 @@
 //!   is still at it when another process has taken over changes none of that one's files. What a
 //!   crash leaves behind is an orphan that `clean_up` drops.
 //! - After an error it is read what the store has, and no event is put into two files.
+//! - Events of weeks that retention has dropped are put into no file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -24,6 +25,7 @@ use super::accept::unavailable;
 use super::file_list::EventFile;
 use super::kept_files::KeptFiles;
 use super::prepared::on_cpu;
+use super::retention::is_over;
 use super::tail::TailBlock;
 use crate::{Field, FileFormat, Problem, Registry, StoredEvent};
 
@@ -80,7 +82,7 @@ impl Engine {
     pub(super) async fn seal(&self) -> Result<(), Problem> {
         let mut work = self.files.lock().await;
         let began_ms = self.clock.elapsed_ms();
-        let sealed = self.seal_flushed(&mut work).await;
+        let sealed = self.seal_flushed(&mut work).await.map(|_| ());
         work.sealed_at_ms = self.clock.elapsed_ms();
         let seconds = (work.sealed_at_ms - began_ms) as f64 / 1e3;
         self.metrics.seal_seconds.observe(seconds);
@@ -90,10 +92,13 @@ impl Engine {
         sealed.map_err(unavailable)
     }
 
-    async fn seal_flushed(&self, work: &mut FileWork) -> Result<(), StoreError> {
+    /// Seals all blocks that are flushed. Returns the number of events that were too old for a
+    /// file.
+    pub(super) async fn seal_flushed(&self, work: &mut FileWork) -> Result<u64, StoreError> {
         if work.is_uncertain {
             self.forget_sealed(work).await?;
         }
+        let mut expired = 0;
         loop {
             let (blocks, registry) = {
                 let memory = self.memory.lock();
@@ -102,9 +107,9 @@ impl Engine {
                 (blocks, memory.registry.clone())
             };
             if blocks.is_empty() {
-                return Ok(());
+                return Ok(expired);
             }
-            self.seal_blocks(work, blocks, registry).await?;
+            expired += self.seal_blocks(work, blocks, registry).await?;
             self.metrics.seals.add(1);
         }
     }
@@ -114,13 +119,15 @@ impl Engine {
         work: &mut FileWork,
         blocks: Vec<Arc<TailBlock>>,
         registry: Arc<Registry>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         let Some(last_seq) = blocks.last().map(|block| block.seq()) else {
-            return Ok(());
+            return Ok(0);
         };
         let format = self.format.clone();
         let epoch = self.store.epoch();
-        let files = on_cpu(move || encode_blocks(&*format, &registry, &blocks, epoch)).await??;
+        let now_s = self.store.guarded_ms().div_euclid(1000);
+        let encode = move || encode_blocks(&*format, &registry, &blocks, epoch, now_s);
+        let (files, expired) = on_cpu(encode).await??;
         let mut batch = EventBatch {
             sealed: Some(last_seq),
             ..EventBatch::default()
@@ -143,7 +150,7 @@ impl Engine {
         }
         self.metrics.sealed_events.add(events);
         self.memory.lock().sealed(last_seq);
-        Ok(())
+        Ok(expired)
     }
 
     /// Reads up to where blocks are in files.
@@ -158,22 +165,28 @@ impl Engine {
 /// Service, week and type.
 type GroupKey = (u32, Week, u32);
 
-/// The files of some blocks. CPU work.
+/// The files of some blocks, and the number of events that are too old for one. CPU work.
 fn encode_blocks(
     format: &dyn FileFormat,
     registry: &Registry,
     blocks: &[Arc<TailBlock>],
     epoch: u64,
-) -> Result<Vec<EncodedFile>, StoreError> {
+    now_s: i64,
+) -> Result<(Vec<EncodedFile>, u64), StoreError> {
     let seqs = |block: Option<&Arc<TailBlock>>| block.map_or(0, |block| block.seq());
     let (first_seq, last_seq) = (seqs(blocks.first()), seqs(blocks.last()));
     let mut groups: BTreeMap<GroupKey, Vec<StoredEvent<'_>>> = BTreeMap::new();
+    let mut expired = 0;
     for block in blocks {
         for event in block.events()? {
             let service = registry.services.get(&*event.service);
             let number = service.map_or(0, |service| service.number);
             let event_type = service.and_then(|service| service.types.get(&*event.event_type));
             let week = Week::of(event.started_ns.div_euclid(1_000_000_000));
+            if event_type.is_some_and(|known| is_over(week, known.retention, now_s)) {
+                expired += 1;
+                continue;
+            }
             let key = (number, week, event_type.map_or(0, |known| known.number));
             groups.entry(key).or_default().push(event);
         }
@@ -189,7 +202,8 @@ fn encode_blocks(
         };
         encode_file(format, registry, &group, events)
     });
-    files.collect()
+    let files: Result<Vec<EncodedFile>, StoreError> = files.collect();
+    Ok((files?, expired))
 }
 
 /// What a file has.

@@ -2,8 +2,9 @@
 //!
 //! A commit may fail although the block becomes durable. Its request is refused then, and a client
 //! that publishes the events again must find them stored once. So a block whose commit has failed
-//! is void: neither replayed nor sealed. After a crash nobody knows any more which commits have
-//! failed; then the first block with an event has it, and the same event in later blocks is void.
+//! is void: neither replayed nor sealed. A crash forgets which commits have failed. An event is
+//! sent again only after its commit has failed, so the last block that has it counts, and the event
+//! and what is nested in it are void in the blocks before.
 //!
 //! What is void is written with the mark of each flush, so that every later replay leaves out the
 //! same events.

@@ -13,11 +13,12 @@ use super::{
 pub(super) fn stored_events(number: u32) -> Metric {
     let kind = MetricKind::Counter { sum_of: None };
     let base = EventWindow::FiveSeconds;
-    built_in(number, STORED_EVENTS, &["outcome"], base, kind)
+    let retention = WindowRetention::default();
+    built_in(number, STORED_EVENTS, &["outcome"], base, retention, kind)
 }
 
 impl StateMetrics {
-    pub(super) fn new(counts: u32, transitions: u32) -> Self {
+    pub(super) fn new(counts: u32, transitions: u32, kept: WindowRetention) -> Self {
         let gauge = MetricKind::Gauge {
             value: "count".into(),
             reducer: Reducer::Latest,
@@ -28,13 +29,19 @@ impl StateMetrics {
         let of_transitions = ["object_type", "attribute", "from", "to"];
         // Counts are looked at once a minute.
         let (minute, fine) = (EventWindow::Minute, EventWindow::FiveSeconds);
-        let counts = built_in(counts, STATE_COUNT, &of_counts, minute, gauge);
+        let counts = built_in(counts, STATE_COUNT, &of_counts, minute, kept, gauge);
         let name = STATE_TRANSITIONS;
-        let transitions = built_in(transitions, name, &of_transitions, fine, counter);
+        let transitions = built_in(transitions, name, &of_transitions, fine, kept, counter);
         Self {
             counts: Arc::new(counts),
             transitions: Arc::new(transitions),
         }
+    }
+
+    /// Keeps cells of both metrics as long as this.
+    pub(super) fn keep(&mut self, retention: WindowRetention) {
+        Arc::make_mut(&mut self.counts).retention = retention;
+        Arc::make_mut(&mut self.transitions).retention = retention;
     }
 }
 
@@ -43,6 +50,7 @@ fn built_in(
     name: &str,
     labels: &[&str],
     base: EventWindow,
+    retention: WindowRetention,
     kind: MetricKind,
 ) -> Metric {
     let dimension = |label: &&str| Dimension {
@@ -59,7 +67,7 @@ fn built_in(
         filters: Vec::new(),
         fold: None,
         base,
-        retention: WindowRetention::default(),
+        retention,
         kind,
     }
 }

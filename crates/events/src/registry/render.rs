@@ -11,7 +11,7 @@ use icecore_settings::duration;
 use super::document::API_VERSION;
 use super::{
     Comparison, EventType, Field, Fold, FoldRule, Mask, Metric, MetricKind, OnMissing,
-    PreviousStates, Registry, StateExtractor, names, yaml_out,
+    PreviousStates, Registry, Service, StateExtractor, names, yaml_out,
 };
 use crate::Scalar;
 
@@ -25,9 +25,7 @@ impl Registry {
             let own = event_type.metrics.iter().filter(|metric| !metric.built_in);
             documents.extend(own.map(|m| metric(service, &event_type.name, m)));
         }
-        if !known.states.is_empty() {
-            documents.push(states(service, &known.states));
-        }
+        documents.extend(states(service, known));
         let documents: Vec<String> = documents.iter().map(yaml_out::document).collect();
         Some(documents.join("---\n"))
     }
@@ -54,12 +52,16 @@ impl Registry {
         });
         let events: Vec<Value> = events.collect();
         let extractors: Vec<Value> = known.states.iter().map(extractor).collect();
-        Some(json!({
+        let mut document = json!({
             "service": service,
             "snapshotId": self.version.to_string(),
             "events": events,
             "stateExtractors": extractors,
-        }))
+        });
+        if let Some(metrics) = &known.state_metrics {
+            document["stateRetention"] = windows(&metrics.counts);
+        }
+        Some(document)
     }
 }
 
@@ -107,11 +109,7 @@ pub(super) fn metric(service: &str, event: &str, metric: &Metric) -> Value {
         OnMissing::Skip => "skip",
         OnMissing::Empty => "empty",
     };
-    let retention = EventWindow::ALL.into_iter().map(|window| {
-        let kept = duration::show(&metric.retention.of(window));
-        (window.code().to_owned(), json!(kept))
-    });
-    let windows: Vec<&str> = metric.windows().map(EventWindow::code).collect();
+    let granularities: Vec<&str> = metric.windows().map(EventWindow::code).collect();
 
     let mut spec = Map::new();
     spec.insert("key".into(), json!({ "dimensions": paths }));
@@ -128,8 +126,11 @@ pub(super) fn metric(service: &str, event: &str, metric: &Metric) -> Value {
         spec.insert("fold".into(), fold(rules));
     }
     let mut rollup = Map::new();
-    rollup.insert("windowing".into(), json!({ "granularities": windows }));
-    rollup.insert("retention".into(), Value::Object(retention.collect()));
+    rollup.insert(
+        "windowing".into(),
+        json!({ "granularities": granularities }),
+    );
+    rollup.insert("retention".into(), windows(metric));
     let kind = put_kind(&metric.kind, &mut spec, &mut rollup);
     spec.insert("rollup".into(), rollup.into());
     document(kind, metadata, spec)
@@ -192,12 +193,28 @@ fn put_kind(
     }
 }
 
-/// A document of the kind `StateExtractors`.
-pub(super) fn states(service: &str, extractors: &[StateExtractor]) -> Value {
+/// How long cells of a metric are kept, by window.
+fn windows(metric: &Metric) -> Value {
+    let retention = EventWindow::ALL.into_iter().map(|window| {
+        let kept = duration::show(&metric.retention.of(window));
+        (window.code().to_owned(), json!(kept))
+    });
+    Value::Object(retention.collect())
+}
+
+/// A document of the kind `StateExtractors`, for a service that follows states or has done so.
+pub(super) fn states(service: &str, known: &Service) -> Option<Value> {
+    let metrics = known.state_metrics.as_ref()?;
     let metadata = Map::from_iter([("service".to_owned(), json!(service))]);
-    let extractors: Vec<Value> = extractors.iter().map(extractor).collect();
-    let spec = Map::from_iter([("stateExtractors".to_owned(), Value::Array(extractors))]);
-    document("StateExtractors", metadata, spec)
+    let extractors: Vec<Value> = known.states.iter().map(extractor).collect();
+    let spec = Map::from_iter([
+        ("stateExtractors".to_owned(), Value::Array(extractors)),
+        (
+            "rollup".to_owned(),
+            json!({ "retention": windows(&metrics.counts) }),
+        ),
+    ]);
+    Some(document("StateExtractors", metadata, spec))
 }
 
 fn document(kind: &str, metadata: Map<String, Value>, spec: Map<String, Value>) -> Value {

@@ -24,7 +24,9 @@ use icecore_model::{CatalogChange, CatalogRecord, StoreError};
 use super::built_in::stored_events;
 use super::document::{Body, Documents};
 use super::update::sort;
-use super::{EventType, Metric, NextNumbers, Registry, Service, StateMetrics, render};
+use super::{
+    EventType, Metric, NextNumbers, Registry, Service, StateMetrics, WindowRetention, render,
+};
 
 const DOCUMENT: u8 = 0x30;
 const VERSION: u8 = 0x31;
@@ -128,9 +130,11 @@ impl Registry {
                 let number = value.u32()?;
                 let (counts, transitions) = (value.u32()?, value.u32()?);
                 let has_states = counts != 0;
+                // The document of the extractors says how long they are kept.
+                let kept = WindowRetention::default();
                 let service = Service {
                     number,
-                    state_metrics: has_states.then(|| StateMetrics::new(counts, transitions)),
+                    state_metrics: has_states.then(|| StateMetrics::new(counts, transitions, kept)),
                     ..Service::default()
                 };
                 let name = str::from_utf8(name).ok()?.to_owned();
@@ -171,11 +175,16 @@ impl Registry {
                 let Body::States {
                     service,
                     extractors,
+                    retention,
                 } = value.document()?
                 else {
                     return None;
                 };
-                self.stored_service(&service)?.states = extractors;
+                let service = self.stored_service(&service)?;
+                service.states = extractors;
+                if let Some(metrics) = &mut service.state_metrics {
+                    metrics.keep(retention);
+                }
             }
             _ => return None,
         }
@@ -202,8 +211,7 @@ impl Records {
         for event_type in service.types.values() {
             self.add_type(name, event_type);
         }
-        if !service.states.is_empty() {
-            let document = render::states(name, &service.states);
+        if let Some(document) = render::states(name, service) {
             self.add(STATES, &[name], None, &[], Some(document));
         }
     }

@@ -14,7 +14,8 @@ use icecore_settings::Problem as Fault;
 use super::built_in::stored_events;
 use super::document::{Body, Documents, Places};
 use super::{
-    EventType, Metric, Registry, Service, StateExtractor, StateMetrics, check, compatible,
+    EventType, Metric, Registry, Service, StateExtractor, StateMetrics, WindowRetention, check,
+    compatible,
 };
 use crate::Problem;
 
@@ -157,7 +158,8 @@ impl<'a> Draft<'a> {
                 Body::States {
                     service,
                     extractors,
-                } => self.put_states(service, extractors, &document.places),
+                    retention,
+                } => self.put_states(service, extractors, *retention, &document.places),
             }
         }
     }
@@ -267,7 +269,13 @@ impl<'a> Draft<'a> {
         retired.or_else(|| self.metric_number())
     }
 
-    fn put_states(&mut self, service: &'a str, extractors: &[StateExtractor], places: &'a Places) {
+    fn put_states(
+        &mut self,
+        service: &'a str,
+        extractors: &[StateExtractor],
+        retention: WindowRetention,
+        places: &'a Places,
+    ) {
         if self.given.states.insert(service, places).is_some() {
             let reason = format!("states of service {service:?} are given twice");
             return self.fault(places, "metadata.service", service, reason);
@@ -276,11 +284,13 @@ impl<'a> Draft<'a> {
         if known.states != extractors {
             known.states = extractors.to_vec();
         }
-        if known.state_metrics.is_none()
-            && !extractors.is_empty()
+        if let Some(metrics) = &mut known.state_metrics {
+            metrics.keep(retention);
+        } else if !extractors.is_empty()
             && let (Some(counts), Some(transitions)) = (self.metric_number(), self.metric_number())
         {
-            self.service(service).state_metrics = Some(StateMetrics::new(counts, transitions));
+            let metrics = StateMetrics::new(counts, transitions, retention);
+            self.service(service).state_metrics = Some(metrics);
         }
     }
 

@@ -38,6 +38,8 @@ pub struct EventSettings {
     pub retention_interval: Duration,
     pub max_catalog_values: usize,
     pub max_quarantine: usize,
+    pub max_quarantine_bytes: usize,
+    pub quarantine_ttl: Duration,
     pub max_accepted_types: usize,
 }
 
@@ -90,6 +92,8 @@ impl Default for EventSettings {
             retention_interval: options.retention_interval,
             max_catalog_values: options.max_catalog_values,
             max_quarantine: options.max_quarantine,
+            max_quarantine_bytes: options.max_quarantine_bytes,
+            quarantine_ttl: options.quarantine_ttl,
             max_accepted_types: options.max_accepted_types,
         }
     }
@@ -116,6 +120,8 @@ impl EventSettings {
             retention_interval: self.retention_interval,
             max_catalog_values: self.max_catalog_values,
             max_quarantine: self.max_quarantine,
+            max_quarantine_bytes: self.max_quarantine_bytes,
+            quarantine_ttl: self.quarantine_ttl,
             max_accepted_types: self.max_accepted_types,
             masking_key: (!key.is_empty()).then(|| MaskingKey::new(key)),
         }

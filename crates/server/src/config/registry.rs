@@ -394,7 +394,7 @@ pub static SETTINGS: &[Setting] = &[
         "events.keep_payload",
         Bool,
         events.keep_payload,
-        "Whether quarantine and dead letters keep what was sent. Off, because no masking rule is known for it. Only what was kept can be replayed."
+        "Whether quarantine and dead letters keep what was sent. Off, because no masking rule is known for it. What was kept is shown to administrators alone, and stored, masked, when its type is registered."
     ),
     setting!(
         "events.max_future_skew",
@@ -436,6 +436,10 @@ pub static SETTINGS: &[Setting] = &[
         "Values of an attribute of a service that are listed to choose from."),
     setting!("events.max_quarantine", Integer, events.max_quarantine, "0" to "",
         "Entries of the quarantine, and of the dead letters; the newest stay."),
+    setting!("events.max_quarantine_bytes", Size, events.max_quarantine_bytes, "1MiB" to "",
+        "Bytes of the entries of the quarantine, and of the dead letters, with what was kept of them; the newest stay."),
+    setting!("events.quarantine_ttl", Time, events.quarantine_ttl, "1s" to "",
+        "How long entries of the quarantine and of the dead letters stay."),
     setting!("events.max_accepted_types", Integer, events.max_accepted_types, "0" to "",
         "Types of events that are registered by themselves where unconfigured ones are accepted; events of further ones are refused."),
     setting!(

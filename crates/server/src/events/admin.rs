@@ -144,6 +144,7 @@ pub(crate) async fn run_retention(State(app): State<Arc<App>>, request: Request)
             "cellWeeks": report.cell_weeks,
             "identityWeeks": report.identity_weeks,
             "dimensionSets": report.dimension_sets,
+            "quarantined": report.quarantined,
         });
         Ok(json(StatusCode::OK, &answer))
     })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use icecore_events::{BatchOutcome, event_id_text};
+use icecore_events::{BatchOutcome, NotRegistered, event_id_text};
 use serde_json::{Value, json};
 
 use super::call::{Call, Content, answered, json};
@@ -21,10 +21,11 @@ pub(crate) async fn one(State(app): State<Arc<App>>, request: Request) -> Respon
 async fn publish(app: Arc<App>, call: Call) -> Result<Response, ApiError> {
     let _slot = app.limits.write_slot()?;
     let published = app.events()?.publish(call.body.clone()).await?;
-    let answer = json!({
+    let mut answer = json!({
         "status": published.status.word(),
         "eventId": event_id_text(published.event_id),
     });
+    put_not_registered(&mut answer, &published.not_registered);
     Ok(json(StatusCode::ACCEPTED, &answer))
 }
 
@@ -60,12 +61,32 @@ fn outcome_json(outcome: &BatchOutcome) -> Value {
         }
         rejected
     });
-    json!({
+    let mut answer = json!({
         "received": outcome.received,
         "stored": outcome.stored,
         "duplicates": outcome.duplicates,
         "unconfigured": outcome.unconfigured,
         "ignored": outcome.ignored,
         "rejected": rejected.collect::<Vec<_>>(),
-    })
+    });
+    put_not_registered(&mut answer, &outcome.not_registered);
+    answer
+}
+
+/// Says which types are not registered, and what to do. Answers without such types have no field
+/// for it.
+fn put_not_registered(answer: &mut Value, types: &[NotRegistered]) {
+    if types.is_empty() {
+        return;
+    }
+    let types = types.iter().map(|unknown| {
+        json!({
+            "service": unknown.service,
+            "eventType": unknown.event_type,
+            "contentKept": unknown.is_content_kept,
+            "detail": unknown.detail(),
+            "hint": unknown.hint(),
+        })
+    });
+    answer["notRegistered"] = types.collect();
 }

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use bytes::Bytes;
+use icecore_events::NotRegistered;
 use icecore_wire::otlp::{PartialSuccess, decode_logs, logs_json_to_protobuf};
 
 use super::otlp::{Partial, Request};
@@ -68,6 +69,9 @@ pub(super) async fn store_logs(
         memory.grow(batch.len())?;
         let outcome = events.publish_batch(batch.into(), false).await?;
         refused.unconfigured += outcome.unconfigured as u64;
+        if let Some(unknown) = outcome.not_registered.into_iter().next() {
+            refused.not_registered.get_or_insert(unknown);
+        }
         for rejected in &outcome.rejected {
             refused.add(&rejected.problem.detail, 1);
         }
@@ -81,6 +85,8 @@ struct Refused {
     records: u64,
     /// Events that are in quarantine.
     unconfigured: u64,
+    /// One of their types.
+    not_registered: Option<NotRegistered>,
     reasons: BTreeMap<String, u64>,
 }
 
@@ -111,6 +117,9 @@ impl Refused {
                 message,
                 "{separator}{count} events of types that are not registered"
             );
+            if let Some(unknown) = &self.not_registered {
+                let _ = write!(message, ": {} ({})", unknown.detail(), unknown.hint());
+            }
         }
         // Clients show errors and overlook remarks.
         if self.records >= records {
@@ -135,6 +144,14 @@ mod tests {
         let partial = refused.answer(3).unwrap().unwrap();
         assert_eq!(partial.rejected, 0);
         assert_eq!(partial.message, "1 events of types that are not registered");
+        refused.not_registered = Some(NotRegistered {
+            service: "shop".into(),
+            event_type: "order".into(),
+            is_content_kept: false,
+        });
+        let message = refused.answer(3).unwrap().unwrap().message;
+        assert!(message.contains("events.keep_payload"), "{message}");
+        refused.not_registered = None;
         refused.add("no event name", 2);
         let partial = refused.answer(3).unwrap().unwrap();
         assert_eq!(partial.rejected, 2);

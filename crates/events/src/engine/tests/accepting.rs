@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use icecore_model::Clock;
 use icecore_model::event::EventWindow;
 use serde_json::{Value as Json, json};
 
 use super::{BASE_S, Bench, DOCUMENTS, id, order, raw_events};
-use crate::engine::{EventOptions, PublishStatus, Unconfigured};
+use crate::engine::{EventOptions, NotRegistered, PublishStatus, Unconfigured};
 use crate::event_id_text;
 use crate::testing::{Fault, Operation};
 
@@ -450,4 +451,129 @@ async fn a_list_forgets_nothing_when_a_write_fails() {
         assert_eq!((report.stored, report.remaining), (listed.len(), 0));
         assert!(numbers(&bench).await.is_empty());
     }
+}
+
+#[tokio::test]
+async fn answers_say_what_was_not_kept() {
+    for keep_payload in [false, true] {
+        let options = EventOptions {
+            keep_payload,
+            ..EventOptions::default()
+        };
+        let bench = Bench::with(options, DOCUMENTS).await;
+        let unknown = of_type(1, "shop", "unknown");
+        let published = bench.events.publish(Bytes::from(unknown.to_string())).await;
+        let published = published.unwrap();
+        assert_eq!(published.status, PublishStatus::Unconfigured);
+        let expected = NotRegistered {
+            service: "shop".into(),
+            event_type: "unknown".into(),
+            is_content_kept: keep_payload,
+        };
+        assert_eq!(published.not_registered, [expected.clone()]);
+        // An event that is stored may have others in it.
+        let mut with_unknown = of_type(2, "shop", "order.placed");
+        with_unknown["events"] = json!([{ "name": "unknown" }]);
+        let published = bench.events.publish(Bytes::from(with_unknown.to_string()));
+        let published = published.await.unwrap();
+        assert_eq!(published.status, PublishStatus::Stored);
+        assert_eq!(published.not_registered, [expected.clone()]);
+        let outcome = bench.publish_all(&[unknown, of_type(3, "shop", "order.placed")]);
+        let outcome = outcome.await;
+        assert_eq!((outcome.stored, outcome.unconfigured), (1, 1));
+        assert_eq!(outcome.not_registered, [expected]);
+    }
+}
+
+#[tokio::test]
+async fn quarantine_and_dead_letters_have_limits_of_bytes_and_age() {
+    let day_ms = 86_400_000;
+    let options = EventOptions {
+        keep_payload: true,
+        max_quarantine_bytes: 100_000,
+        quarantine_ttl: Duration::from_secs(3 * 86_400),
+        ..EventOptions::default()
+    };
+    let mut bench = Bench::with(options, DOCUMENTS).await;
+    let numbers = async |bench: &Bench| {
+        let listed = bench.events.quarantine(None, 100).await.unwrap().items;
+        listed.iter().map(|entry| entry.number).collect::<Vec<_>>()
+    };
+    let retention = async |bench: &Bench| {
+        let now_ms = Clock::now_ms(&*bench.clock);
+        bench
+            .events
+            .run_retention(now_ms)
+            .await
+            .unwrap()
+            .quarantined
+    };
+    for number in 1..=4 {
+        let mut event = of_type(number, "shop", "unknown");
+        event["attributes"]["text"] = json!("x".repeat(30_000));
+        bench.publish(&event).await;
+    }
+    assert_eq!(numbers(&bench).await, [4, 3, 2]);
+    bench.crash(0).await;
+    bench.publish(&of_type(5, "shop", "unknown")).await;
+    assert_eq!(numbers(&bench).await, [5, 4, 3, 2]);
+    let bad = Bytes::from_static(b"{");
+    assert!(bench.events.publish(bad).await.is_err());
+    bench.clock.advance(2 * day_ms);
+    bench.publish(&of_type(6, "shop", "unknown")).await;
+    // A clock that is ahead takes nothing away.
+    bench.clock.jump(300 * day_ms);
+    assert_eq!(retention(&bench).await, 0);
+    bench.clock.jump(-300 * day_ms);
+    bench.clock.advance(2 * day_ms);
+    bench.crash(0).await;
+    // Four events and the letter.
+    assert_eq!(retention(&bench).await, 5);
+    for _ in 0..2 {
+        assert_eq!(numbers(&bench).await, [6]);
+        let letters = bench.events.dead_letters(None, 100).await.unwrap();
+        assert!(letters.items.is_empty());
+        bench.crash(0).await;
+    }
+    // More than the limit at once: what came last stays.
+    let mut large = of_type(7, "shop", "unknown");
+    for name in ["a", "b", "c", "d"] {
+        large["attributes"][name] = json!("x".repeat(30_000));
+    }
+    bench.publish(&large).await;
+    assert_eq!(numbers(&bench).await, [7]);
+}
+
+#[tokio::test]
+async fn what_is_in_quarantine_is_masked_by_the_document_that_comes_later() {
+    let options = EventOptions {
+        keep_payload: true,
+        ..EventOptions::default()
+    };
+    let bench = Bench::with(options, DOCUMENTS).await;
+    let mut event = of_type(1, "shop", "signup");
+    event["attributes"] = json!({ "customer": { "email": "a@example.org", "plan": "free" } });
+    bench.publish(&event).await;
+    // Types that are registered while the server runs are looked for by themselves.
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(bench.events.clone().run(async {
+        let _ = stopped.await;
+    }));
+    let document = json!({
+        "apiVersion": "obsinity/v1",
+        "kind": "Event",
+        "metadata": { "service": "shop", "name": "signup" },
+        "spec": { "masking": [{ "path": "customer.email", "action": "drop" }] },
+    });
+    bench.apply(&document.to_string()).await;
+    while bench.raw_ids().await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let events = raw_events(&bench.events.view().await.unwrap()).await;
+    let attributes = format!("{:?}", events[0].attributes);
+    assert!(attributes.contains("free"), "{attributes}");
+    assert!(!attributes.contains("a@example.org"), "{attributes}");
+    let _ = stop.send(());
+    running.await.unwrap();
+    assert!(!bench.events.has_quarantined().await);
 }

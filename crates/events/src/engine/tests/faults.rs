@@ -1,14 +1,16 @@
 //! Faults of the store, one at a time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use icecore_model::event::EventWindow;
+use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{Bench, id, order};
-use crate::engine::PublishStatus;
+use super::{BASE_S, Bench, id, order, raw_events};
+use crate::engine::{EventOptions, PublishStatus};
 use crate::testing::{Fault, Operation};
 
 const WEB: &str = "order.channel=web";
@@ -192,6 +194,61 @@ async fn an_event_whose_commit_failed_is_stored_once_when_it_is_sent_again() {
             assert_eq!(bench.raw_ids().await, [id(1)]);
         }
     }
+}
+
+/// The client was told that the first body is not stored, and that the second one is.
+#[tokio::test]
+async fn a_retry_with_another_body_is_what_counts_after_a_crash() {
+    for flush_first in [true, false] {
+        let mut bench = Bench::with(EventOptions::default(), &with_items()).await;
+        let nested =
+            |name: &str| json!([{ "name": name, "startUnixNano": BASE_S * 1_000_000_000 }]);
+        let mut first = order(1, 0, "app", 1, 1.0);
+        first["events"] = nested("item.reserved");
+        let mut second = order(1, 0, "web", 1, 1.0);
+        second["events"] = nested("item.sold");
+        let beside = order(2, 0, "web", 1, 1.0);
+        bench.store.fail(Operation::Commit, Fault::AppliedWithError);
+        let body = Bytes::from(json!([first, beside]).to_string());
+        let refused = bench.events.publish_batch(body, false).await;
+        assert_eq!(refused.unwrap_err().status, 503);
+        assert_eq!(bench.publish(&second).await, PublishStatus::Stored);
+        if flush_first {
+            bench.events.flush().await.unwrap();
+        }
+        for _ in 0..2 {
+            bench.crash(0).await;
+            let view = bench.events.view().await.unwrap();
+            let mut found = raw_events(&view).await;
+            // What nothing was sent again for may be there or not.
+            found.retain(|event| event.id != id(2));
+            let types = found.iter().map(|event| event.event_type.to_string());
+            let types: BTreeSet<String> = types.collect();
+            let expected = ["item.sold", "order.placed"].map(str::to_owned);
+            assert_eq!(types, BTreeSet::from(expected));
+            assert_eq!(found.len(), 2);
+            let counts = bench.counts("orders", EventWindow::FiveSeconds).await;
+            assert!(!counts.contains_key("order.channel=app"), "{counts:?}");
+            bench.events.flush().await.unwrap();
+        }
+        assert_eq!(bench.publish(&second).await, PublishStatus::Duplicate);
+    }
+}
+
+/// The documents of the shop with two types of nested events.
+fn with_items() -> String {
+    let event = |name: &str| {
+        format!(
+            "---\nkind: Event\napiVersion: obsinity/v1\nmetadata: {{ service: shop, name: {name} }}\n\
+             spec: {{}}\n"
+        )
+    };
+    format!(
+        "{}{}{}",
+        super::DOCUMENTS,
+        event("item.reserved"),
+        event("item.sold")
+    )
 }
 
 #[tokio::test]

@@ -361,6 +361,39 @@ async fn what_is_too_old_is_not_shown_and_then_dropped() {
     assert_eq!(repeat, PublishStatus::Duplicate);
 }
 
+/// Sealing may be far off: what lies in the journal goes all the same, and gets no file.
+#[tokio::test]
+async fn what_is_too_old_leaves_the_journal() {
+    let mut bench = Bench::new().await;
+    let files = async |bench: &Bench| {
+        let view = bench.events.view().await.unwrap();
+        view.all_files().await.unwrap().len()
+    };
+    bench.publish(&order(1, -29 * DAY_S, "web", 1, 1.0)).await;
+    bench.publish(&order(2, 0, "web", 1, 1.0)).await;
+    bench.events.flush().await.unwrap();
+    // The week of the first one ends up to 7 days after it, and is kept for 30 days.
+    bench.clock.advance(9 * DAY_S * 1_000);
+    bench.crash(0).await;
+    let now_ms = icecore_model::Clock::now_ms(&*bench.clock);
+    let report = bench.events.run_retention(now_ms).await.unwrap();
+    assert_eq!((report.files, report.events), (0, 1));
+    assert_eq!(bench.store.journal_blocks(), 0);
+    assert_eq!(bench.raw_ids().await, [id(2)]);
+    assert_eq!(files(&bench).await, 1);
+    // Sealing does the same.
+    bench.publish(&order(3, -20 * DAY_S, "web", 1, 1.0)).await;
+    bench.events.flush().await.unwrap();
+    bench.clock.advance(18 * DAY_S * 1_000);
+    bench.events.seal_flushed().await.unwrap();
+    assert_eq!(bench.raw_ids().await, [id(2)]);
+    assert_eq!(files(&bench).await, 1);
+    // A later run finds nothing to do.
+    let now_ms = icecore_model::Clock::now_ms(&*bench.clock);
+    let report = bench.events.run_retention(now_ms).await.unwrap();
+    assert_eq!((report.files, report.events), (0, 0));
+}
+
 /// A clock that is a year ahead for a while deletes nothing, hides nothing and forgets no event.
 #[tokio::test]
 async fn a_clock_that_is_ahead_drops_nothing() {

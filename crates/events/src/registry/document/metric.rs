@@ -200,9 +200,13 @@ fn read_base(rollup: &mut Fields<'_>) -> EventWindow {
 
 /// `retention: {5s: 7d, 1m: 30d, …}`.
 pub(super) fn read_retention(rollup: &mut Fields<'_>, retention: &mut WindowRetention) {
-    let Some(mut map) = rollup.map("retention") else {
-        return;
-    };
+    if let Some(windows) = rollup.map("retention") {
+        read_windows(windows, retention);
+    }
+}
+
+/// `{5s: 7d, 1m: 30d, …}`.
+pub(super) fn read_windows(mut map: Fields<'_>, retention: &mut WindowRetention) {
     for window in EventWindow::ALL {
         if let Some(given) = super::read_positive_duration(&mut map, window.code()) {
             retention.set(window, given);

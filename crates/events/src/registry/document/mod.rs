@@ -21,7 +21,7 @@ use icecore_settings::yaml::parse_stream;
 use icecore_settings::{Fields, Node, Problem, SourceFile, Value, nearest};
 
 use super::names::{self, EVENT_CHARS_MAX, SERVICE_CHARS_MAX};
-use super::{EventType, Metric, StateExtractor, archive};
+use super::{EventType, Metric, StateExtractor, WindowRetention, archive};
 pub(super) use histogram::DEFAULT_BOUNDS;
 pub(super) use places::Places;
 use service::Inherited;
@@ -71,10 +71,11 @@ pub(super) enum Body {
         event: String,
         metric: Metric,
     },
-    /// All extractors of a service.
+    /// All extractors of a service, and how long cells of states are kept.
     States {
         service: String,
         extractors: Vec<StateExtractor>,
+        retention: WindowRetention,
     },
 }
 

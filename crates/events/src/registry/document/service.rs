@@ -1,5 +1,5 @@
 //! All of a service in one map:
-//! `{service, snapshotId, createdAt, defaults, events, stateExtractors}`.
+//! `{service, snapshotId, createdAt, defaults, events, stateExtractors, stateRetention}`.
 //!
 //! Each event is a document with its metrics in the list `metrics`; what they inherit from the
 //! service and the event need not be said again. The file of state extractors is such a map, too.
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use icecore_settings::{Fields, Node, SourceFile, Value};
 
-use super::{Body, Document, Places, checked_text, names, read_document, read_ttl, states};
+use super::{Body, Document, Places, checked_text, metric, names, read_document, read_ttl, states};
 use crate::registry::WindowRetention;
 
 /// What a document need not say, because it is a part of something that does.
@@ -43,10 +43,18 @@ pub(super) fn read(node: &Node, source: &SourceFile<'_>) -> Vec<Document> {
     }
     let has_states = fields.raw("stateExtractors").is_some();
     let extractors = states::read_list(&mut fields);
+    let mut retention = inherited.window_retention;
+    if let Some(windows) = fields.map("stateRetention") {
+        metric::read_windows(windows, &mut retention);
+        if !has_states {
+            fields.report("stateRetention", "is only for `stateExtractors`");
+        }
+    }
     if has_states && let Some(service) = service {
         let body = Body::States {
             service,
             extractors,
+            retention,
         };
         let places = Places::of(node, "", source.file);
         documents.push(Document { body, places });
@@ -59,7 +67,7 @@ pub(super) fn read(node: &Node, source: &SourceFile<'_>) -> Vec<Document> {
 fn read_defaults(mut defaults: Fields<'_>, inherited: &mut Inherited) {
     inherited.event_ttl = read_ttl(&mut defaults);
     if let Some(mut rollup) = defaults.map("rollup") {
-        super::metric::read_retention(&mut rollup, &mut inherited.window_retention);
+        metric::read_retention(&mut rollup, &mut inherited.window_retention);
         rollup.finish();
     }
     defaults.finish();

@@ -1,15 +1,16 @@
 //! Which states of which objects are followed: a document of the kind `StateExtractors`, or the
-//! list of a service.
+//! list of a service; and how long what is counted of them is kept.
 
 use icecore_settings::Fields;
 
-use super::{Body, Inherited, checked_text, names, read_service, required_map};
-use crate::registry::{PreviousStates, StateExtractor};
+use super::{Body, Inherited, checked_text, metric, names, read_service, read_ttl, required_map};
+use crate::registry::{PreviousStates, StateExtractor, WindowRetention};
 
 const EXTRACTORS_MAX: usize = 1_000;
 const ATTRIBUTES_MAX: usize = 100;
 
-/// `metadata: {service}`, `spec: {stateExtractors: […]}`.
+/// `metadata: {service}`,
+/// `spec: {stateExtractors: […], retention: {ttl}, rollup: {retention: {…}}}`.
 pub(super) fn read_document(fields: &mut Fields<'_>, inherited: &Inherited) -> Option<Body> {
     let service = required_map(fields, "metadata").and_then(|mut metadata| {
         let service = read_service(&mut metadata, inherited);
@@ -21,10 +22,19 @@ pub(super) fn read_document(fields: &mut Fields<'_>, inherited: &Inherited) -> O
         spec.report("stateExtractors", "is missing");
     }
     let extractors = read_list(&mut spec);
+    let mut retention = inherited.window_retention;
+    if let Some(ttl) = read_ttl(&mut spec) {
+        retention = WindowRetention::all(ttl);
+    }
+    if let Some(mut rollup) = spec.map("rollup") {
+        metric::read_retention(&mut rollup, &mut retention);
+        rollup.finish();
+    }
     spec.finish();
     Some(Body::States {
         service: service?,
         extractors,
+        retention,
     })
 }
 

@@ -1,15 +1,9 @@
 //! What documents say.
 
-use std::time::Duration;
-
 use icecore_model::event::{EventWindow, Reducer};
 
 use super::*;
 use crate::Scalar;
-
-fn days(days: u64) -> Duration {
-    Duration::from_secs(days * 86_400)
-}
 
 /// The one metric of a spec, of an event without a schema.
 #[track_caller]
@@ -265,6 +259,11 @@ fn all_of_a_service_is_one_json_document() {
     let orders = service.metric("orders").unwrap().1;
     assert_eq!(orders.retention.of(EventWindow::FiveSeconds), days(1));
     assert_eq!(service.states.len(), 1);
+    let states = service.state_metrics.as_ref().unwrap();
+    assert_eq!(
+        states.transitions.retention.of(EventWindow::FiveSeconds),
+        days(1)
+    );
     // Without the key nothing is said of states.
     let changed = with(&registry, r#"{"service": "shop", "events": []}"#);
     assert_eq!(changed, registry);

@@ -89,6 +89,10 @@ pub(super) fn spec_stream() -> String {
     stream(&[ORDER_PLACED, ORDERS, ORDER_LATENCY, STOCK_LEVEL, STATES])
 }
 
+pub(super) fn days(days: u64) -> Duration {
+    Duration::from_secs(days * 86_400)
+}
+
 #[track_caller]
 pub(super) fn parse(text: &str) -> Documents {
     Documents::parse_yaml(text).unwrap_or_else(|faults| panic!("{text}\n{faults:#?}"))

@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 
+use icecore_model::event::EventWindow;
+
 use super::*;
 
 fn metric<'a>(registry: &'a Registry, name: &str) -> &'a Metric {
@@ -180,6 +182,42 @@ fn masking_less_needs_force() {
     let hashed = check_incompatible(&first, &weaker, "would be stored as a hash");
     // Masking more needs none.
     with(&hashed, ORDER_PLACED);
+}
+
+#[test]
+fn cells_of_states_are_kept_as_long_as_documents_say() {
+    let document = |spec: &str| {
+        format!(
+            "kind: StateExtractors\nmetadata: {{service: shop}}\nspec: {{{spec}stateExtractors: \
+             [{{rawType: e, objectType: O, objectIdField: i, stateAttributes: [a]}}]}}\n"
+        )
+    };
+    let kept = |registry: &Registry| {
+        let service = registry.service("shop").unwrap();
+        let metrics = service.state_metrics.clone().unwrap();
+        assert_eq!(metrics.counts.retention, metrics.transitions.retention);
+        (metrics.counts.number, metrics.counts.retention)
+    };
+    let first = registry(&document(""));
+    let (number, retention) = kept(&first);
+    assert_eq!(retention, WindowRetention::default());
+    let all = with(&first, &document("retention: {ttl: 90d}, "));
+    assert_eq!(all.version, first.version + 1);
+    assert_eq!(kept(&all), (number, WindowRetention::all(days(90))));
+    let minutes = "retention: {ttl: 90d}, rollup: {retention: {1m: 400d}}, ";
+    let minutes = with(&all, &document(minutes));
+    let mut expected = WindowRetention::all(days(90));
+    expected.set(EventWindow::Minute, days(400));
+    assert_eq!(kept(&minutes), (number, expected));
+    // It is stored, and said in both forms.
+    let stored = Registry::from_records(minutes.records()).unwrap();
+    assert_eq!(stored, minutes);
+    let json = minutes.service_json("shop").unwrap().to_string();
+    for text in [minutes.to_yaml(), json] {
+        assert_eq!(kept(&with(&first, &text)).1, expected, "{text}");
+    }
+    let faults = Documents::parse_yaml("service: shop\nstateRetention: {1m: 1d}\n").unwrap_err();
+    assert!(faults[0].reason.contains("only for"), "{faults:?}");
 }
 
 #[test]
