@@ -23,6 +23,7 @@ use super::report::{Counts, announce};
 use super::resolution;
 use super::resolve::resolve;
 use super::series::TargetSeries;
+use super::target::HistogramOverrides;
 
 /// Why nothing of a scrape is stored, in Prometheus' words where it has them.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -47,28 +48,40 @@ impl Rules {
     }
 }
 
+/// A body to read.
+pub(super) struct Page<'b> {
+    pub(super) bytes: &'b [u8],
+    pub(super) format: Format,
+    pub(super) histograms: HistogramOverrides,
+}
+
 /// Writes what a body says to the sink, ends what it no longer has, and counts, whatever the
 /// result.
 pub(super) fn append(
     rules: &Rules,
     series: &mut TargetSeries,
-    (body, format): (&[u8], Format),
+    page: &Page<'_>,
     timestamp_ms: i64,
     counts: &mut Counts,
     sink: &mut dyn SampleSink,
 ) -> Result<(), BodyError> {
-    let config = &rules.config;
+    let (config, format, of_target) = (&rules.config, page.format, page.histograms);
+    let scrape_native = (of_target.scrape_native).unwrap_or(config.scrape_native_histograms);
+    let always_classic =
+        (of_target.always_classic).unwrap_or(config.always_scrape_classic_histograms);
     let options = ParserOptions {
         created_timestamps: config.start_timestamps,
-        // Only protobuf has native histograms to begin with.
-        classic_beside_native: config.always_scrape_classic_histograms
-            || (!config.scrape_native_histograms && format == Format::Protobuf),
-        classic_to_custom_bounds: config.convert_classic_histograms_to_nhcb,
+        // Only these have native histograms to begin with.
+        classic_beside_native: always_classic
+            || (!scrape_native && matches!(format, Format::Protobuf | Format::OpenMetrics2)),
+        classic_to_custom_bounds: (of_target.convert_classic)
+            .unwrap_or(config.convert_classic_histograms_to_nhcb),
     };
-    let mut parser = Parser::with_options(body, format, options);
+    let mut parser = Parser::with_options(page.bytes, format, options);
     let mut appender = Appender {
         rules,
         series,
+        scrape_native,
         timestamp_ms,
         appended: 0,
         labels: Vec::new(),
@@ -98,6 +111,8 @@ pub(super) fn append(
 struct Appender<'a> {
     rules: &'a Rules,
     series: &'a mut TargetSeries,
+    /// Native histograms are wanted.
+    scrape_native: bool,
     timestamp_ms: i64,
     /// Samples that count for `sample_limit`.
     appended: u64,
@@ -223,8 +238,7 @@ impl Appender<'_> {
         match value {
             SeriesValue::Float(_) => false,
             SeriesValue::Histogram(histogram) => {
-                !self.rules.config.scrape_native_histograms
-                    && histogram.schema != CUSTOM_BUCKETS_SCHEMA
+                !self.scrape_native && histogram.schema != CUSTOM_BUCKETS_SCHEMA
             }
         }
     }

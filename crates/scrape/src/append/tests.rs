@@ -74,6 +74,7 @@ struct Scrapes {
     now_ms: i64,
     counts: Counts,
     format: Format,
+    histograms: HistogramOverrides,
 }
 
 impl Scrapes {
@@ -85,6 +86,7 @@ impl Scrapes {
             now_ms: 0,
             counts: Counts::default(),
             format: Format::Text004,
+            histograms: HistogramOverrides::default(),
         }
     }
 
@@ -94,13 +96,17 @@ impl Scrapes {
         self.now_ms += 1000;
         self.series.begin(self.rules_number, self.now_ms);
         self.counts = Counts::default();
-        let body = (body.as_bytes(), self.format);
+        let page = Page {
+            bytes: body.as_bytes(),
+            format: self.format,
+            histograms: self.histograms,
+        };
         let now = self.now_ms;
         let series = &mut self.series;
         append(
             &self.rules,
             series,
-            body,
+            &page,
             now,
             &mut self.counts,
             &mut written,
