@@ -301,3 +301,20 @@ fn a_target_that_goes_ends_everything_after_its_last_sample() {
     assert!(!scrapes.series.end_all(9000, &mut again));
     assert!(again.lines.is_empty());
 }
+
+#[test]
+fn a_target_says_how_its_histograms_are_read() {
+    let body = "# TYPE h histogram\nh_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\n";
+    let native = "h{job=\"j\"} histogram of schema -53@1000";
+    let mut scrapes = Scrapes::new(|c| c.convert_classic_histograms_to_nhcb = true);
+    assert_eq!(scrapes.lines(body), [native]);
+    let mut scrapes = Scrapes::new(|c| c.convert_classic_histograms_to_nhcb = true);
+    scrapes.histograms.convert_classic = Some(false);
+    assert_eq!(scrapes.lines(body).len(), 3);
+    let mut scrapes = Scrapes::new(|_| {});
+    scrapes.histograms.convert_classic = Some(true);
+    assert_eq!(scrapes.lines(body), [native]);
+    let mut scrapes = Scrapes::new(|c| c.convert_classic_histograms_to_nhcb = true);
+    scrapes.histograms.always_classic = Some(true);
+    assert_eq!(scrapes.lines(body).len(), 4);
+}

@@ -183,13 +183,19 @@ async fn compression() {
     let (target, scraper) = scraping("m 1\n", "").await;
     assert_eq!(
         target.next_asked().await.header("accept-encoding"),
-        Some("gzip")
+        Some("zstd,gzip")
     );
     target.set(|behaviour| {
         behaviour.body = gzip(b"m 2\n");
         behaviour.headers.push(("content-encoding", "gzip".into()));
     });
     scraper.until_value("m", "2").await;
+    target.set(|behaviour| {
+        behaviour.body = zstd::encode_all(&b"m 3\n"[..], 1).unwrap();
+        behaviour.headers.pop();
+        behaviour.headers.push(("content-encoding", "zstd".into()));
+    });
+    scraper.until_value("m", "3").await;
     let plain = one_job(&[target.address.to_string()], "enable_compression: false");
     scraper.reload(&plain).await;
     until(
