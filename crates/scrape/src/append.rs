@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{Hash as _, Hasher as _};
 
-use icecore_model::{CUSTOM_BUCKETS_SCHEMA, Exemplar, Sample, SampleSink, is_stale_nan};
+use icecore_model::{Exemplar, Sample, SampleSink, is_stale_nan};
 use icecore_wire::exposition::{
     Entry, ExposedExemplar, Format, Parser, ParserOptions, Series, SeriesValue,
 };
@@ -65,23 +65,21 @@ pub(super) fn append(
     counts: &mut Counts,
     sink: &mut dyn SampleSink,
 ) -> Result<(), BodyError> {
-    let (config, format, of_target) = (&rules.config, page.format, page.histograms);
+    let (config, of_target) = (&rules.config, page.histograms);
     let scrape_native = (of_target.scrape_native).unwrap_or(config.scrape_native_histograms);
     let always_classic =
         (of_target.always_classic).unwrap_or(config.always_scrape_classic_histograms);
     let options = ParserOptions {
         created_timestamps: config.start_timestamps,
-        // Only these have native histograms to begin with.
-        classic_beside_native: always_classic
-            || (!scrape_native && matches!(format, Format::Protobuf | Format::OpenMetrics2)),
+        classic_beside_native: always_classic,
         classic_to_custom_bounds: (of_target.convert_classic)
             .unwrap_or(config.convert_classic_histograms_to_nhcb),
+        ignore_native: !scrape_native,
     };
-    let mut parser = Parser::with_options(page.bytes, format, options);
+    let mut parser = Parser::with_options(page.bytes, page.format, options);
     let mut appender = Appender {
         rules,
         series,
-        scrape_native,
         timestamp_ms,
         appended: 0,
         labels: Vec::new(),
@@ -111,8 +109,6 @@ pub(super) fn append(
 struct Appender<'a> {
     rules: &'a Rules,
     series: &'a mut TargetSeries,
-    /// Native histograms are wanted.
-    scrape_native: bool,
     timestamp_ms: i64,
     /// Samples that count for `sample_limit`.
     appended: u64,
@@ -130,9 +126,6 @@ impl Appender<'_> {
         counts: &mut Counts,
         sink: &mut dyn SampleSink,
     ) -> Result<(), BodyError> {
-        if self.is_left_out(&exposed.value) {
-            return Ok(());
-        }
         counts.scraped += 1;
         let Some(series) = self.series_of(&exposed, counts)? else {
             return Ok(());
@@ -230,17 +223,6 @@ impl Appender<'_> {
             timestamp_ms: exemplar.timestamp_ms.unwrap_or(timestamp_ms),
             value: exemplar.value,
         });
-    }
-
-    /// Native histograms where the job wants their classic parts only.
-    #[inline]
-    fn is_left_out(&self, value: &SeriesValue) -> bool {
-        match value {
-            SeriesValue::Float(_) => false,
-            SeriesValue::Histogram(histogram) => {
-                !self.scrape_native && histogram.schema != CUSTOM_BUCKETS_SCHEMA
-            }
-        }
     }
 
     fn over_limit(&self) -> bool {
