@@ -86,14 +86,14 @@ fn histograms_are_native_classic_or_both() {
     let with = |change: fn(&mut ParserOptions), expected: &[&str]| {
         let mut options = DEFAULT;
         change(&mut options);
-        let expected = [&["type n histogram"], expected].concat();
+        let expected = [&["type n histogram"][..], expected].concat();
         check(NATIVE, options, &expected);
     };
     with(|_| {}, &[&native]);
-    let both = [&[native.as_str()], &CLASSIC_WORDS[..]].concat();
+    let both = [&[native.as_str()][..], &CLASSIC_WORDS].concat();
     with(|options| options.classic_beside_native = true, &both);
     let exemplar = "__name__=n_count a=b → 5 # {t=\"x\"} 3 @4000";
-    let classic = [&[exemplar], &CLASSIC_WORDS[1..]].concat();
+    let classic = [&[exemplar][..], &CLASSIC_WORDS[1..]].concat();
     with(|options| options.ignore_native = true, &classic);
     let converted = "__name__=n a=b → schema -53 hint Unknown zero 0 sum 12.5 Integer \
         { count: 5, zero_count: 0, positive_deltas: [2, 1], negative_deltas: [] } +[0+2] -[] \
@@ -147,7 +147,7 @@ fn types_end_with_their_names() {
 #[test]
 fn what_prometheus_refuses() {
     for (body, reason) in [
-        ("a 1", "expected a number"),
+        ("a x\n", "expected a number"),
         ("a  1\n", "expected value"),
         ("a 1 \n", "expected timestamp"),
         ("a\n", "expected value"),
