@@ -303,7 +303,7 @@ async fn openmetrics_2() {
     let native = format!("{keys}\nscrape_native_histograms: true");
     scraper.reload(&one_job(&[address], &native)).await;
     scraper.until_value("histogram_count(h)", "3").await;
-    scraper.until("h_count", |found| found.is_empty()).await;
+    scraper.until_gone("h_count").await;
     scraper.served.stop().await.unwrap();
 }
 
