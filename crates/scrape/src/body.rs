@@ -43,7 +43,7 @@ pub(super) fn limit_of(body_size_limit: u64) -> u64 {
     }
 }
 
-/// How a body is compressed.
+/// The compression of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     Identity,

@@ -77,7 +77,7 @@ impl HttpClient {
         self.get_over(None, url).await
     }
 
-    /// The same over a Unix socket, if there is one, whatever host the URL names.
+    /// A request over a Unix socket, if there is one, whatever host the URL names.
     pub(super) async fn get_over(
         &self,
         socket: Option<&Arc<Path>>,

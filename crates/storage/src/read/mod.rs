@@ -203,7 +203,7 @@ impl Reader {
         (start_ms.max(self.kept_since_ms()), end_ms)
     }
 
-    /// What is older is kept of no series.
+    /// Returns the time before which nothing is kept of any series.
     fn kept_since_ms(&self) -> i64 {
         self.buckets.kept_since().since_ms()
     }

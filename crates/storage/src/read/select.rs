@@ -30,7 +30,7 @@ pub(crate) struct SelectStream {
     /// The next series.
     next: usize,
     range_ms: (i64, i64),
-    /// What is older is kept of no series.
+    /// The time before which nothing is kept of any series.
     kept_since_ms: i64,
     /// Taken by the batch that is being made.
     columns: Option<Columns>,
