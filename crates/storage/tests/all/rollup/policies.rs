@@ -1,6 +1,5 @@
 //! Policies that change, and that keep series for different times.
 
-use icecore_model::{SeriesSource as _, SeriesStream as _};
 use icecore_storage::ExemplarQuery;
 
 use super::*;
