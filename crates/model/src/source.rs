@@ -205,6 +205,11 @@ pub trait SeriesStream: Send {
     fn levels(&self) -> Vec<Arc<Levels>> {
         Vec::new()
     }
+
+    /// The time before which a policy keeps nothing of any series; `None` if there is none.
+    fn kept_since_ms(&self) -> Option<i64> {
+        None
+    }
 }
 
 /// Which level answers which part of the time of a selection. That depends on the selection and on

@@ -19,7 +19,7 @@ use crate::parse::format_duration;
 pub(crate) struct RollupOptions {
     /// No coarser level is read.
     pub(crate) max_ms: Option<i64>,
-    /// Functions that cannot be derived from windows fail.
+    /// Functions that windows can only guess fail.
     pub(crate) is_strict: bool,
 }
 
@@ -41,8 +41,9 @@ pub(crate) enum RollupNote {
         function: &'static str,
         resolution: Resolution,
     },
-    #[error("{function} cannot be derived from {resolution} windows")]
-    Underivable {
+    /// As far off as the samples of a window may be from their mean.
+    #[error("{function} estimated from {resolution} windows, and may be far off")]
+    Guessed {
         function: &'static str,
         resolution: Resolution,
     },
@@ -54,7 +55,7 @@ impl RollupNote {
             Self::Rounded(resolution)
             | Self::ShortRange { resolution, .. }
             | Self::Estimated { resolution, .. }
-            | Self::Underivable { resolution, .. } => *resolution,
+            | Self::Guessed { resolution, .. } => *resolution,
         }
     }
 }
@@ -75,6 +76,8 @@ struct State {
     notes: BTreeSet<RollupNote>,
     /// By resolution the latest time before which nothing finer is kept.
     excluded: BTreeMap<Resolution, i64>,
+    /// The time before which nothing is kept, if the query looks there.
+    kept_since_ms: Option<i64>,
 }
 
 impl State {
@@ -133,6 +136,14 @@ impl RollupReport {
         }
     }
 
+    /// Notes that a selection from `start_ms` on reads what is kept since `since_ms`.
+    pub(crate) fn kept_since(&self, since_ms: i64, start_ms: i64) {
+        if start_ms < since_ms {
+            let mut state = self.state.lock();
+            state.kept_since_ms = state.kept_since_ms.max(Some(since_ms));
+        }
+    }
+
     pub(crate) fn note(&self, note: RollupNote) {
         self.state.lock().notes.insert(note);
     }
@@ -151,6 +162,10 @@ impl RollupReport {
     pub(crate) fn render(&self) -> (Vec<String>, Vec<String>) {
         let state = self.state.lock();
         let (mut warnings, mut infos) = (Vec::new(), Vec::new());
+        if let Some(since_ms) = state.kept_since_ms {
+            let since = time(since_ms);
+            infos.push(format!("PromQL info: nothing before {since} is kept"));
+        }
         for (resolution, (start_ms, end_ms)) in &state.used {
             if state.contributed(*resolution) {
                 infos.push(format!(
@@ -163,7 +178,7 @@ impl RollupReport {
         let of_used = |note: &&RollupNote| state.contributed(note.resolution());
         for note in state.notes.iter().filter(of_used) {
             match note {
-                RollupNote::Underivable { .. } => warnings.push(format!("PromQL warning: {note}")),
+                RollupNote::Guessed { .. } => warnings.push(format!("PromQL warning: {note}")),
                 _ => infos.push(format!("PromQL info: {note}")),
             }
         }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{Hash as _, Hasher as _};
 
-use icecore_model::{CUSTOM_BUCKETS_SCHEMA, Exemplar, Sample, SampleSink, is_stale_nan};
+use icecore_model::{Exemplar, Sample, SampleSink, is_stale_nan};
 use icecore_wire::exposition::{
     Entry, ExposedExemplar, Format, Parser, ParserOptions, Series, SeriesValue,
 };
@@ -23,6 +23,7 @@ use super::report::{Counts, announce};
 use super::resolution;
 use super::resolve::resolve;
 use super::series::TargetSeries;
+use super::target::HistogramOverrides;
 
 /// Why nothing of a scrape is stored, in Prometheus' words where it has them.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -47,25 +48,35 @@ impl Rules {
     }
 }
 
+/// A body to read.
+pub(super) struct Page<'b> {
+    pub(super) bytes: &'b [u8],
+    pub(super) format: Format,
+    pub(super) histograms: HistogramOverrides,
+}
+
 /// Writes what a body says to the sink, ends what it no longer has, and counts, whatever the
 /// result.
 pub(super) fn append(
     rules: &Rules,
     series: &mut TargetSeries,
-    (body, format): (&[u8], Format),
+    page: &Page<'_>,
     timestamp_ms: i64,
     counts: &mut Counts,
     sink: &mut dyn SampleSink,
 ) -> Result<(), BodyError> {
-    let config = &rules.config;
+    let (config, of_target) = (&rules.config, page.histograms);
+    let scrape_native = (of_target.scrape_native).unwrap_or(config.scrape_native_histograms);
+    let always_classic =
+        (of_target.always_classic).unwrap_or(config.always_scrape_classic_histograms);
     let options = ParserOptions {
         created_timestamps: config.start_timestamps,
-        // Only protobuf has native histograms to begin with.
-        classic_beside_native: config.always_scrape_classic_histograms
-            || (!config.scrape_native_histograms && format == Format::Protobuf),
-        classic_to_custom_bounds: config.convert_classic_histograms_to_nhcb,
+        classic_beside_native: always_classic,
+        classic_to_custom_bounds: (of_target.convert_classic)
+            .unwrap_or(config.convert_classic_histograms_to_nhcb),
+        ignore_native: !scrape_native,
     };
-    let mut parser = Parser::with_options(body, format, options);
+    let mut parser = Parser::with_options(page.bytes, page.format, options);
     let mut appender = Appender {
         rules,
         series,
@@ -115,9 +126,6 @@ impl Appender<'_> {
         counts: &mut Counts,
         sink: &mut dyn SampleSink,
     ) -> Result<(), BodyError> {
-        if self.is_left_out(&exposed.value) {
-            return Ok(());
-        }
         counts.scraped += 1;
         let Some(series) = self.series_of(&exposed, counts)? else {
             return Ok(());
@@ -215,18 +223,6 @@ impl Appender<'_> {
             timestamp_ms: exemplar.timestamp_ms.unwrap_or(timestamp_ms),
             value: exemplar.value,
         });
-    }
-
-    /// Native histograms where the job wants their classic parts only.
-    #[inline]
-    fn is_left_out(&self, value: &SeriesValue) -> bool {
-        match value {
-            SeriesValue::Float(_) => false,
-            SeriesValue::Histogram(histogram) => {
-                !self.rules.config.scrape_native_histograms
-                    && histogram.schema != CUSTOM_BUCKETS_SCHEMA
-            }
-        }
     }
 
     fn over_limit(&self) -> bool {

@@ -14,7 +14,7 @@ use icecore_wire::prometheus::text::TEXT_CONTENT_TYPE;
 use reqwest::header;
 
 use super::append::BodyError;
-use super::body::{self, Buffers};
+use super::body::{self, Buffers, Encoding};
 use super::http_client::HttpClient;
 use super::job::Job;
 use super::metrics::Failure;
@@ -50,7 +50,7 @@ impl FetchError {
 pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
     pub(super) format: Format,
-    gzip: bool,
+    encoding: Encoding,
 }
 
 impl Body {
@@ -61,12 +61,12 @@ impl Body {
         read: impl FnOnce(&[u8]) -> Result<(), BodyError>,
     ) -> (i64, Result<(), BodyError>) {
         let length = |bytes: &[u8]| i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-        if !self.gzip {
+        if self.encoding == Encoding::Identity {
             return (length(&self.bytes), read(&self.bytes));
         }
         DECOMPRESSED.with_borrow_mut(|buffer| {
             buffer.clear();
-            let result = match body::gunzip(&self.bytes, limit, buffer) {
+            let result = match body::decompress(self.encoding, &self.bytes, limit, buffer) {
                 Ok(()) => (length(buffer), read(buffer)),
                 Err(reason) if reason == body::TOO_LARGE => (-1, Err(BodyError::Limit(reason))),
                 Err(reason) => (0, Err(BodyError::Malformed(reason))),
@@ -109,7 +109,7 @@ async fn own(page: &SelfMetricsPage) -> Result<Body, FetchError> {
     Ok(Body {
         bytes,
         format: format.map_err(|error| FetchError::new(Failure::Body, error.to_string()))?,
-        gzip: false,
+        encoding: Encoding::Identity,
     })
 }
 
@@ -126,12 +126,12 @@ async fn request(
     };
     let config = job.config();
     let encoding = if config.enable_compression {
-        "gzip"
+        "zstd,gzip"
     } else {
         "identity"
     };
     let request = client
-        .get(url.parsed.clone())
+        .get_over(target.spec.unix_socket.as_ref(), url.parsed.clone())
         .await
         .map_err(failed)?
         .header(header::ACCEPT, job.accept.as_str())
@@ -155,9 +155,10 @@ async fn request(
     };
     let format = Format::from_content_type(text(header::CONTENT_TYPE), job.fallback)
         .map_err(|error| FetchError::new(Failure::Body, error.to_string()))?;
-    let gzip = match text(header::CONTENT_ENCODING) {
-        None | Some("" | "identity") => false,
-        Some("gzip") => true,
+    let encoding = match text(header::CONTENT_ENCODING) {
+        None | Some("" | "identity") => Encoding::Identity,
+        Some("gzip") => Encoding::Gzip,
+        Some("zstd") => Encoding::Zstd,
         Some(other) => {
             let reason = format!("unsupported Content-Encoding {other:?}");
             return Err(FetchError::new(Failure::Body, reason));
@@ -180,7 +181,7 @@ async fn request(
     Ok(Body {
         bytes,
         format,
-        gzip,
+        encoding,
     })
 }
 

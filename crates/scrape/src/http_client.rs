@@ -13,6 +13,7 @@ mod proxy;
 mod tests;
 mod tls;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{RequestBuilder, Url, redirect};
+use reqwest::{ClientBuilder, RequestBuilder, Url, redirect};
 
 use super::config::{Credentials, HttpClientConfig, Secret};
 use icecore_settings::read_bytes;
@@ -36,13 +37,17 @@ const IDLE: Duration = Duration::from_secs(5 * 60);
 /// Secrets and certificates are small.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// Most clients of one configuration: one, and one for each Unix socket, because a client reuses
+/// connections by the host that a URL names. Beyond that all are made again as they are needed.
+const CLIENTS_MAX: usize = 256;
+
 pub(super) struct HttpClient(Arc<Inner>);
 
 struct Inner {
     config: HttpClientConfig,
     environment: fn(&str) -> Option<String>,
-    /// The client, with the certificates it was made of. Rebuilt when those change.
-    built: Mutex<Option<(reqwest::Client, Material)>>,
+    /// The clients, with the certificates they were made of. Rebuilt when those change.
+    built: Mutex<HashMap<Option<Arc<Path>>, (reqwest::Client, Material)>>,
 }
 
 impl HttpClient {
@@ -58,10 +63,10 @@ impl HttpClient {
         let inner = Inner {
             config: config.clone(),
             environment,
-            built: Mutex::new(None),
+            built: Mutex::default(),
         };
         if !inner.uses_files() {
-            inner.client()?;
+            inner.client(None)?;
             inner.headers()?;
         }
         Ok(Self(Arc::new(inner)))
@@ -69,20 +74,29 @@ impl HttpClient {
 
     /// A request with everything that the configuration says about it.
     pub(super) async fn get(&self, url: Url) -> Result<RequestBuilder, String> {
+        self.get_over(None, url).await
+    }
+
+    /// A request over a Unix socket, if there is one, whatever host the URL names.
+    pub(super) async fn get_over(
+        &self,
+        socket: Option<&Arc<Path>>,
+        url: Url,
+    ) -> Result<RequestBuilder, String> {
         let (client, headers) = if self.0.uses_files() {
-            let inner = Arc::clone(&self.0);
-            let prepared = tokio::task::spawn_blocking(move || inner.prepare()).await;
-            prepared.map_err(|error| error.to_string())??
+            let (inner, socket) = (Arc::clone(&self.0), socket.cloned());
+            let prepared = tokio::task::spawn_blocking(move || inner.prepare(socket.as_ref()));
+            prepared.await.map_err(|error| error.to_string())??
         } else {
-            self.0.prepare()?
+            self.0.prepare(socket)?
         };
         Ok(client.get(url).headers(headers))
     }
 }
 
 impl Inner {
-    fn prepare(&self) -> Result<(reqwest::Client, HeaderMap), String> {
-        Ok((self.client()?, self.headers()?))
+    fn prepare(&self, socket: Option<&Arc<Path>>) -> Result<(reqwest::Client, HeaderMap), String> {
+        Ok((self.client(socket)?, self.headers()?))
     }
 
     fn uses_files(&self) -> bool {
@@ -98,20 +112,24 @@ impl Inner {
         all.any(|secret| matches!(secret, Secret::File(_)))
     }
 
-    fn client(&self) -> Result<reqwest::Client, String> {
+    fn client(&self, socket: Option<&Arc<Path>>) -> Result<reqwest::Client, String> {
         let material = Material::read(&self.config.tls)?;
+        let socket = socket.cloned();
         let mut built = self.built.lock();
-        if let Some((client, of)) = built.as_ref()
+        if let Some((client, of)) = built.get(&socket)
             && *of == material
         {
             return Ok(client.clone());
         }
-        let client = self.build(&material)?;
-        *built = Some((client.clone(), material));
+        let client = self.build(&material, socket.as_deref())?;
+        if built.len() >= CLIENTS_MAX {
+            built.clear();
+        }
+        built.insert(socket, (client.clone(), material));
         Ok(client)
     }
 
-    fn build(&self, material: &Material) -> Result<reqwest::Client, String> {
+    fn build(&self, material: &Material, socket: Option<&Path>) -> Result<reqwest::Client, String> {
         let config = &self.config;
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("Icecore/", env!("CARGO_PKG_VERSION")))
@@ -126,9 +144,10 @@ impl Inner {
             let tls = tls::client_config(&config.tls, material, config.enable_http2)?;
             builder = builder.tls_backend_preconfigured(tls);
         }
-        builder = match proxy::of(&config.proxy, &self.environment)? {
-            Some(proxy) => builder.no_proxy().proxy(proxy),
-            None => builder.no_proxy(),
+        builder = match (socket, proxy::of(&config.proxy, &self.environment)?) {
+            (Some(socket), _) => over_socket(builder.no_proxy(), socket)?,
+            (None, Some(proxy)) => builder.no_proxy().proxy(proxy),
+            (None, None) => builder.no_proxy(),
         };
         builder.build().map_err(|error| reason(&error))
     }
@@ -187,6 +206,16 @@ impl Inner {
         }
         Ok(headers)
     }
+}
+
+#[cfg(unix)]
+fn over_socket(builder: ClientBuilder, socket: &Path) -> Result<ClientBuilder, String> {
+    Ok(builder.unix_socket(socket))
+}
+
+#[cfg(not(unix))]
+fn over_socket(_: ClientBuilder, _: &Path) -> Result<ClientBuilder, String> {
+    Err("this system has no Unix sockets".into())
 }
 
 fn secret_value(text: &str, name: &str) -> Result<HeaderValue, String> {

@@ -42,6 +42,7 @@ fn protocol(protocol: ScrapeProtocol) -> Protocol {
         ScrapeProtocol::PrometheusProto => Protocol::PrometheusProto,
         ScrapeProtocol::OpenMetricsText0_0_1 => Protocol::OpenMetricsText001,
         ScrapeProtocol::OpenMetricsText1_0_0 => Protocol::OpenMetricsText100,
+        ScrapeProtocol::OpenMetricsText2_0_0 => Protocol::OpenMetricsText200,
         ScrapeProtocol::PrometheusText0_0_4 => Protocol::PrometheusText004,
         ScrapeProtocol::PrometheusText1_0_0 => Protocol::PrometheusText100,
     }

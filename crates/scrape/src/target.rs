@@ -12,6 +12,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -29,6 +31,10 @@ const SCHEME: &str = "__scheme__";
 const METRICS_PATH: &str = "__metrics_path__";
 const INTERVAL: &str = "__scrape_interval__";
 const TIMEOUT: &str = "__scrape_timeout__";
+const UNIX_SOCKET: &str = "__unix_socket__";
+const CONVERT_CLASSIC: &str = "__convert_classic_histograms_to_nhcb__";
+const ALWAYS_CLASSIC: &str = "__always_scrape_classic_histograms__";
+const SCRAPE_NATIVE: &str = "__scrape_native_histograms__";
 const META_PREFIX: &str = "__meta_";
 const INTERNAL_PREFIX: &str = "__";
 const JOB: &str = "job";
@@ -53,8 +59,19 @@ pub(super) struct TargetSpec {
     /// After it, without `__meta_…`.
     labels: LabelSet,
     pub(super) url: TargetUrl,
+    /// The socket that is connected to, whatever host the URL names.
+    pub(super) unix_socket: Option<Arc<Path>>,
     pub(super) interval: Duration,
     pub(super) timeout: Duration,
+    pub(super) histograms: HistogramOverrides,
+}
+
+/// The handling of histograms, where labels of a target say something else than its job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HistogramOverrides {
+    pub(super) convert_classic: Option<bool>,
+    pub(super) always_classic: Option<bool>,
+    pub(super) scrape_native: Option<bool>,
 }
 
 /// A URL as Prometheus writes it, which keeps a default port that was given.
@@ -115,12 +132,22 @@ fn discovered_labels(config: &ScrapeConfig, group: &TargetGroup, address: &str) 
         Scheme::Http => "http",
         Scheme::Https => "https",
     };
+    let flag = |of_job: bool| if of_job { "true" } else { "false" };
     for (name, value) in [
         (JOB, config.job_name.as_str()),
         (INTERVAL, &duration::show(&config.scrape_interval)),
         (TIMEOUT, &duration::show(&config.scrape_timeout)),
         (METRICS_PATH, &config.metrics_path),
         (SCHEME, scheme),
+        (
+            CONVERT_CLASSIC,
+            flag(config.convert_classic_histograms_to_nhcb),
+        ),
+        (
+            ALWAYS_CLASSIC,
+            flag(config.always_scrape_classic_histograms),
+        ),
+        (SCRAPE_NATIVE, flag(config.scrape_native_histograms)),
     ] {
         set_if_absent(&mut labels, name, value);
     }
@@ -160,6 +187,25 @@ fn found(config: &ScrapeConfig, discovered: LabelSet) -> Result<RelabelOutcome, 
             "scrape timeout cannot be greater than scrape interval ({timeout:?} > {interval:?})"
         ));
     }
+    let histograms = HistogramOverrides {
+        convert_classic: override_of(
+            &mut labels,
+            (CONVERT_CLASSIC, "convert classic histograms to nhcb"),
+            config.convert_classic_histograms_to_nhcb,
+        )?,
+        always_classic: override_of(
+            &mut labels,
+            (ALWAYS_CLASSIC, "always scrape classic histograms"),
+            config.always_scrape_classic_histograms,
+        )?,
+        scrape_native: override_of(
+            &mut labels,
+            (SCRAPE_NATIVE, "scrape native histograms"),
+            config.scrape_native_histograms,
+        )?,
+    };
+    let socket = Some(labels.get(UNIX_SOCKET)).filter(|path| !path.is_empty());
+    let unix_socket = socket.map(|path| Path::new(path).into());
     let url = url_of(config, &labels)?;
     labels.retain(|name, _| !name.starts_with(META_PREFIX));
     // It is stored with every series: credentials are no part of it.
@@ -169,9 +215,40 @@ fn found(config: &ScrapeConfig, discovered: LabelSet) -> Result<RelabelOutcome, 
         discovered,
         labels,
         url,
+        unix_socket,
         interval,
         timeout,
+        histograms,
     })))
+}
+
+/// Reads a flag of a target. One that says what its job says is taken off: it makes no other target
+/// of it, and follows the job.
+fn override_of(
+    labels: &mut LabelSet,
+    (name, what): (&str, &str),
+    of_job: bool,
+) -> Result<Option<bool>, String> {
+    let text = labels.get(name);
+    // The words of Go.
+    let value = match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        "" => None,
+        _ => {
+            return Err(format!(
+                "error parsing {what}: strconv.ParseBool: parsing {text:?}: invalid syntax"
+            ));
+        }
+    };
+    let value = value.filter(|value| *value != of_job);
+    let kept = match value {
+        Some(true) => "true",
+        Some(false) => "false",
+        None => "",
+    };
+    labels.set(name, kept);
+    Ok(value)
 }
 
 fn positive_duration(labels: &LabelSet, name: &str, what: &str) -> Result<Duration, String> {
@@ -265,7 +342,7 @@ pub(super) struct Target {
     pub(super) hash: u64,
     pub(super) health: Mutex<Health>,
     /// Passed on to the target that replaces this one, if its series have the same labels.
-    pub(super) series: std::sync::Arc<Mutex<TargetSeries>>,
+    pub(super) series: Arc<Mutex<TargetSeries>>,
 }
 
 /// How the last scrape went.

@@ -25,7 +25,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use super::append::{BodyError, append};
+use super::append::{BodyError, Page, append};
 use super::body::{self, Buffers};
 use super::fetch::{self, Body, FetchError};
 use super::job::{CurrentJob, Job};
@@ -317,16 +317,14 @@ impl Scrape<'_> {
             series.begin(job.rules_number, timestamp_ms);
             let mut counts = Counts::default();
             let limit = body::limit_of(job.config().body_size_limit);
-            let written = body.decompressed(limit, |text| {
+            let written = body.decompressed(limit, |bytes| {
+                let page = Page {
+                    bytes,
+                    format: body.format,
+                    histograms: target.spec.histograms,
+                };
                 let counts = &mut counts;
-                append(
-                    &job.rules,
-                    &mut series,
-                    (text, body.format),
-                    timestamp_ms,
-                    counts,
-                    sink,
-                )
+                append(&job.rules, &mut series, &page, timestamp_ms, counts, sink)
             });
             context.metrics.count(&counts);
             let result = match written {

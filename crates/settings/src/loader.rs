@@ -82,6 +82,13 @@ impl<C: Default> Loader<C> {
         }
     }
 
+    /// Reads a setting that stands at another path of the file, as in a file of another program.
+    pub fn other_name(&mut self, key: &str, path: &str, node: &Node, source: &SourceFile<'_>) {
+        if let Some(index) = self.registry.index_of(key) {
+            self.setting(index, path, node, source);
+        }
+    }
+
     fn setting(&mut self, index: usize, path: &str, node: &Node, source: &SourceFile<'_>) {
         let Some(setting) = self.registry.settings.get(index) else {
             return;

@@ -4,9 +4,13 @@
 //! The test harness keeps what passing tests print to itself, and the lines of one binary scroll
 //! away under those of the next. So they go to a file beside the test binaries.
 
+mod prometheus;
+
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+
+pub use prometheus::{PrometheusScripts, prometheus_scripts};
 
 /// Says that something is not tested: what, and how to get what is missing.
 pub fn skip(what: &str, cure: &str) {

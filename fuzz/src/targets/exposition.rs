@@ -24,6 +24,13 @@ const HISTOGRAMS: &[u8] = b"\x97\x01\x0a\x01h\x18\x04\"P\x0a\x06\x0a\x01a\x12\x0
     \x82\x01\x0f\x11\0\0\0\0\0\0\xf0?\x1a\x04\x08\x02\x10\x05\"=:;\x08\x03\x11\0\0\0\0\0\0\x12@\
     \x1a\x19\x08\x01\x11\0\0\0\0\0\0\xf0?\x1a\x0e\x0a\x07\x0a\x02id\x12\x01y\x11\0\0\0\x1a\x0b\x08\x02\x11\0\0\0\0\0\0\0@";
 
+const SMALL_OPENMETRICS2: &[u8] = b"# TYPE h histogram\n\
+    h{a=\"b\"} {count:3,sum:4,bucket:[1:2,+Inf:3]} 5 st@4 # {id=\"x\"} 0.5 1.25 # {} 1 2\n\
+    h {count:4,sum:5,schema:0,zero_threshold:0.1,zero_count:1,positive_spans:[0:2,1:1],\
+    positive_buckets:[1,1,1],negative_spans:[],negative_buckets:[],bucket:[+Inf:4]}\n\
+    # TYPE s summary\ns {count:1,sum:2,quantile:[0.5:1,0.9:2]}\n\
+    # TYPE \"q.r\" stateset\n{\"q.r\",\"q.r\"=\"u\"} 1\n# EOF\n";
+
 pub fn targets() -> Vec<Target> {
     vec![
         Target {
@@ -37,6 +44,12 @@ pub fn targets() -> Vec<Target> {
             name: "exposition_openmetrics",
             seeds: || vec![SMALL_OPENMETRICS.into(), first_part(OPENMETRICS)],
             run: |input| read(input, Format::OpenMetrics),
+        },
+        Target {
+            memory_base: MEMORY_BASE,
+            name: "exposition_openmetrics2",
+            seeds: || vec![SMALL_OPENMETRICS2.into()],
+            run: |input| read(input, Format::OpenMetrics2),
         },
         Target {
             memory_base: MEMORY_BASE,
@@ -65,11 +78,12 @@ fn first_part(body: &[u8]) -> Vec<u8> {
 
 /// Reads everything there is to read, with each way to make histograms.
 fn read(input: &[u8], format: Format) {
-    for bits in [0, 1, 4, 7] {
+    for bits in [0, 1, 4, 7, 8, 12] {
         let options = ParserOptions {
             created_timestamps: bits & 1 != 0,
             classic_beside_native: bits & 2 != 0,
             classic_to_custom_bounds: bits & 4 != 0,
+            ignore_native: bits & 8 != 0,
         };
         let mut parser = Parser::with_options(input, format, options);
         while let Ok(Some(entry)) = parser.next() {

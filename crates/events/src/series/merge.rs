@@ -121,4 +121,8 @@ impl SeriesStream for MergedStream {
     fn levels(&self) -> Vec<Arc<Levels>> {
         self.ordinary.levels()
     }
+
+    fn kept_since_ms(&self) -> Option<i64> {
+        self.ordinary.kept_since_ms()
+    }
 }

@@ -49,6 +49,19 @@ fn an_absent_label_is_the_empty_value() {
     }
 }
 
+/// Prometheus 3.14 looked for neighbours one after the other, with anything between them.
+#[test]
+fn groups_beside_literals_belong_together() {
+    for pattern in [r".*\|(foo)\|.*", r".*\|((fo)o)(\|).*"] {
+        let matcher = regex(pattern);
+        assert!(matcher.matches("a|foo|b"), "{pattern}");
+        for other in ["|a foo b|", "a|foo b|c", "a|fo o|b", "foo"] {
+            assert!(!matcher.matches(other), "{pattern} {other}");
+        }
+    }
+    assert!(regex("(?i)a(b)|C").matches("c") && regex("(?i)x.*(Ä)").matches("X ä"));
+}
+
 #[test]
 fn printed_as_promql_writes_it() {
     let text = |op, name, value| Matcher::new(op, name, value).unwrap().to_string();

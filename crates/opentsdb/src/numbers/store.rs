@@ -147,4 +147,8 @@ impl SeriesStream for NumberStream {
     fn levels(&self) -> Vec<Arc<Levels>> {
         self.stream.levels()
     }
+
+    fn kept_since_ms(&self) -> Option<i64> {
+        self.stream.kept_since_ms()
+    }
 }

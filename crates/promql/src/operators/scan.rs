@@ -192,6 +192,9 @@ pub(super) async fn open(
     selection: &Selection,
 ) -> Result<Box<dyn SeriesStream>> {
     let stream = context.source.select(selection.clone()).await?;
+    if let Some(since_ms) = stream.kept_since_ms() {
+        context.rollup.kept_since(since_ms, selection.start_ms);
+    }
     let levels = stream.levels();
     for levels in &levels {
         context.rollup.levels(levels);

@@ -132,59 +132,51 @@ fn call_node(call: &Call) -> Value {
 fn millis(duration: &Duration) -> i64 {
     match duration {
         Duration::Millis(millis) => *millis,
-        Duration::Expr(expr) => match constant(expr) {
-            Some((seconds, _)) => (seconds * 1000.0).round() as i64,
-            None => 0,
-        },
-    }
-}
-
-/// The value of a number with signs and parentheses around it, and whether it is written as a
-/// duration.
-fn constant(expr: &DurationExpr) -> Option<(f64, bool)> {
-    match &expr.kind {
-        DurationExprKind::Number(number) => Some((number.value, number.is_duration)),
-        DurationExprKind::Plus(inner) => constant(inner),
-        DurationExprKind::Negate(inner) => {
-            constant(inner).map(|(value, is_duration)| (-value, is_duration))
-        }
-        _ => None,
+        Duration::Expr(_) => 0,
     }
 }
 
 /// The expression of a duration, if it is one.
 fn computed(duration: &Duration) -> Value {
     match duration {
-        Duration::Expr(expr) if constant(expr).is_none() => duration_node(expr),
-        _ => Value::Null,
+        Duration::Expr(expr) => duration_node(expr),
+        Duration::Millis(_) => Value::Null,
     }
 }
 
 fn duration_node(expr: &DurationExpr) -> Value {
-    if let Some((value, is_duration)) = constant(expr) {
-        return json!({
-            "type": "numberLiteral",
-            "val": go_plain_float(value),
-            "duration": is_duration,
-        });
-    }
-    let (op, lhs, rhs) = match &expr.kind {
-        DurationExprKind::Number(_) => return Value::Null,
-        DurationExprKind::Step => ("step", None, None),
-        DurationExprKind::Range => ("range", None, None),
-        DurationExprKind::Plus(inner) => ("+", None, Some(inner)),
-        DurationExprKind::Negate(inner) => ("-", None, Some(inner)),
-        DurationExprKind::Binary(op, lhs, rhs) => (op.symbol(), Some(lhs), Some(rhs)),
-        DurationExprKind::MinOf(lhs, rhs) => ("min_of", Some(lhs), Some(rhs)),
-        DurationExprKind::MaxOf(lhs, rhs) => ("max_of", Some(lhs), Some(rhs)),
+    let node = |op: &str, lhs: Option<Value>, rhs: Option<Value>| {
+        json!({
+            "type": "durationExpr",
+            "op": op,
+            "lhs": lhs,
+            "rhs": rhs,
+            "wrapped": expr.wrapped,
+        })
     };
-    json!({
-        "type": "durationExpr",
-        "op": op,
-        "lhs": lhs.map(|side| duration_node(side)),
-        "rhs": rhs.map(|side| duration_node(side)),
-        "wrapped": expr.wrapped,
-    })
+    let of = |side: &DurationExpr| Some(duration_node(side));
+    match &expr.kind {
+        DurationExprKind::Number(number) => {
+            let literal = json!({
+                "type": "numberLiteral",
+                "val": go_plain_float(number.value),
+                "duration": number.is_duration,
+            });
+            // As there, parentheses of a number are those of a sum without a left side.
+            if expr.wrapped {
+                node("+", None, Some(literal))
+            } else {
+                literal
+            }
+        }
+        DurationExprKind::Step => node("step", None, None),
+        DurationExprKind::Range => node("range", None, None),
+        DurationExprKind::Plus(inner) => node("+", None, of(inner)),
+        DurationExprKind::Negate(inner) => node("-", None, of(inner)),
+        DurationExprKind::Binary(op, lhs, rhs) => node(op.symbol(), of(lhs), of(rhs)),
+        DurationExprKind::MinOf(lhs, rhs) => node("min_of", of(lhs), of(rhs)),
+        DurationExprKind::MaxOf(lhs, rhs) => node("max_of", of(lhs), of(rhs)),
+    }
 }
 
 fn timestamp(time: &TimeModifiers) -> Option<i64> {
@@ -252,7 +244,7 @@ mod tests {
         let subquery = tree("a[min_of(step(), 5m):(1m / 2)] offset max_of(1, 2 ^ 3)");
         assert_eq!(
             subquery["rangeExpr"],
-            computed("min_of", step, number("300", true), false)
+            computed("min_of", step.clone(), number("300", true), false)
         );
         assert_eq!(
             subquery["stepExpr"],
@@ -263,12 +255,37 @@ mod tests {
             subquery["offsetExpr"],
             computed("max_of", number("1", false), power, false)
         );
-        let known = tree("a[-(-5m):] offset -(5m)");
-        assert_eq!(known["range"], json!(300_000));
+        assert_eq!(
+            tree("a offset +step()")["offsetExpr"],
+            computed("+", Value::Null, step, false)
+        );
+        let known = tree("a[-5m1s + 10m:] offset -5m");
         assert_eq!(known["offset"], json!(-300_000));
-        for key in ["rangeExpr", "offsetExpr", "stepExpr"] {
-            assert_eq!(known[key], Value::Null, "{key}");
+        assert_eq!(known["offsetExpr"], Value::Null);
+    }
+
+    #[test]
+    fn numbers_in_parentheses_are_expressions() {
+        let wrapped = |value: &str, duration: bool| {
+            json!({
+                "type": "durationExpr", "op": "+", "lhs": null, "wrapped": true,
+                "rhs": {"type": "numberLiteral", "val": value, "duration": duration},
+            })
+        };
+        let negated = |inner: Value| json!({"type": "durationExpr", "op": "-", "lhs": null, "rhs": inner, "wrapped": false});
+        let subquery = tree("a[-(-5m):(60)] offset -(5m)");
+        for (key, expression) in [
+            ("range", negated(wrapped("-300", true))),
+            ("step", wrapped("60", false)),
+            ("offset", negated(wrapped("300", true))),
+        ] {
+            assert_eq!(subquery[key], json!(0), "{key}");
+            assert_eq!(subquery[format!("{key}Expr")], expression, "{key}");
         }
+        assert_eq!(
+            tree("a offset +(5)")["offsetExpr"],
+            tree("a offset (5)")["offsetExpr"]
+        );
     }
 
     #[test]

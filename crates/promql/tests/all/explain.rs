@@ -70,6 +70,23 @@ fn check(rule: &str, change: fn(&mut Rules)) {
     }
 }
 
+/// An end that is no step makes no subquery longer, and so no read.
+#[test]
+fn subqueries_end_with_the_last_step() {
+    let plan = |seconds: i64| {
+        let query = "max_over_time(rate(m[1m])[1m:5s]) + max_over_time(m[1m:5s] offset 7s)";
+        let mut request = request(query);
+        request.time = QueryTime::Range {
+            start_ms: START_MS,
+            end_ms: START_MS + seconds * 1000,
+            step_ms: 10_000,
+        };
+        Engine::default().explain(&request).unwrap()
+    };
+    assert_eq!(plan(60), plan(69));
+    assert_ne!(plan(60), plan(70));
+}
+
 #[test]
 fn fold_constants() {
     check("fold_constants", |rules| rules.fold_constants = false);

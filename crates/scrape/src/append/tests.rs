@@ -74,6 +74,7 @@ struct Scrapes {
     now_ms: i64,
     counts: Counts,
     format: Format,
+    histograms: HistogramOverrides,
 }
 
 impl Scrapes {
@@ -85,6 +86,7 @@ impl Scrapes {
             now_ms: 0,
             counts: Counts::default(),
             format: Format::Text004,
+            histograms: HistogramOverrides::default(),
         }
     }
 
@@ -94,13 +96,17 @@ impl Scrapes {
         self.now_ms += 1000;
         self.series.begin(self.rules_number, self.now_ms);
         self.counts = Counts::default();
-        let body = (body.as_bytes(), self.format);
+        let page = Page {
+            bytes: body.as_bytes(),
+            format: self.format,
+            histograms: self.histograms,
+        };
         let now = self.now_ms;
         let series = &mut self.series;
         append(
             &self.rules,
             series,
-            body,
+            &page,
             now,
             &mut self.counts,
             &mut written,
@@ -294,4 +300,21 @@ fn a_target_that_goes_ends_everything_after_its_last_sample() {
     let mut again = Written::default();
     assert!(!scrapes.series.end_all(9000, &mut again));
     assert!(again.lines.is_empty());
+}
+
+#[test]
+fn a_target_says_how_its_histograms_are_read() {
+    let body = "# TYPE h histogram\nh_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\n";
+    let native = "h{job=\"j\"} histogram of schema -53@1000";
+    let mut scrapes = Scrapes::new(|c| c.convert_classic_histograms_to_nhcb = true);
+    assert_eq!(scrapes.lines(body), [native]);
+    let mut scrapes = Scrapes::new(|c| c.convert_classic_histograms_to_nhcb = true);
+    scrapes.histograms.convert_classic = Some(false);
+    assert_eq!(scrapes.lines(body).len(), 3);
+    let mut scrapes = Scrapes::new(|_| {});
+    scrapes.histograms.convert_classic = Some(true);
+    assert_eq!(scrapes.lines(body), [native]);
+    let mut scrapes = Scrapes::new(|c| c.convert_classic_histograms_to_nhcb = true);
+    scrapes.histograms.always_classic = Some(true);
+    assert_eq!(scrapes.lines(body).len(), 4);
 }

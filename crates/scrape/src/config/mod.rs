@@ -136,6 +136,7 @@ pub(crate) enum ScrapeProtocol {
     PrometheusProto,
     OpenMetricsText0_0_1,
     OpenMetricsText1_0_0,
+    OpenMetricsText2_0_0,
     PrometheusText0_0_4,
     PrometheusText1_0_0,
 }
@@ -144,6 +145,7 @@ choice!(ScrapeProtocol {
     "PrometheusProto" => PrometheusProto,
     "OpenMetricsText0.0.1" => OpenMetricsText0_0_1,
     "OpenMetricsText1.0.0" => OpenMetricsText1_0_0,
+    "OpenMetricsText2.0.0" => OpenMetricsText2_0_0,
     "PrometheusText0.0.4" => PrometheusText0_0_4,
     "PrometheusText1.0.0" => PrometheusText1_0_0,
 });

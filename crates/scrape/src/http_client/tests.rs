@@ -157,6 +157,58 @@ impl Directory {
     }
 }
 
+/// A server behind a Unix socket, and the requests that it got.
+#[cfg(unix)]
+fn behind_a_socket(path: &Path) -> Arc<Mutex<Vec<Seen>>> {
+    let listener = tokio::net::UnixListener::bind(path).unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let recorded = Arc::clone(&seen);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, false, Arc::clone(&recorded), None));
+        }
+    });
+    seen
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn each_socket_has_its_connections() {
+    let directory = Directory::new();
+    let paths: [Arc<Path>; 2] = ["a", "b"].map(|name| directory.0.path().join(name).into());
+    let seen = paths.each_ref().map(|path| behind_a_socket(path));
+    // A proxy has no part in it.
+    let client = client("authorization: {credentials: x}\nproxy_url: http://localhost:1");
+    let url = Url::parse("http://no.such.host/metrics").unwrap();
+    for _ in 0..2 {
+        for path in &paths {
+            let request = client.get_over(Some(path), url.clone()).await.unwrap();
+            let response = request.send().await.unwrap();
+            assert_eq!(response.text().await.unwrap(), "up 1\n");
+        }
+    }
+    for seen in &seen {
+        let seen = seen.lock();
+        assert_eq!(seen.len(), 2);
+        assert_eq!(seen[0].header("host"), ["no.such.host"]);
+        assert_eq!(seen[0].header("authorization"), ["Bearer x"]);
+    }
+    let missing: Arc<Path> = directory.0.path().join("c").into();
+    let request = client.get_over(Some(&missing), url).await.unwrap();
+    assert!(request.send().await.unwrap_err().is_connect());
+}
+
+#[cfg(unix)]
+#[test]
+fn clients_of_sockets_are_bounded() {
+    let client = client("");
+    for number in 0..=CLIENTS_MAX {
+        let path: Arc<Path> = PathBuf::from(format!("/{number}")).into();
+        client.0.client(Some(&path)).unwrap();
+    }
+    assert!(client.0.built.lock().len() <= CLIENTS_MAX);
+}
+
 #[tokio::test]
 async fn nothing_is_sent_that_was_not_asked_for() {
     let server = Server::plain().await;

@@ -68,6 +68,64 @@ fn labels_url_and_times_by_default() {
 }
 
 #[test]
+fn a_socket_is_connected_to_instead_of_the_address() {
+    let spec = target(
+        &job(),
+        &group("app:80", &[("__unix_socket__", "/run/app.sock")]),
+    );
+    assert_eq!(
+        spec.unix_socket.as_deref(),
+        Some(Path::new("/run/app.sock"))
+    );
+    assert_eq!(spec.url.text, "http://app:80/metrics");
+    assert_eq!(public(&spec), [("instance", "app:80"), ("job", "test")]);
+    let without = target(&job(), &group("app:80", &[]));
+    assert_eq!(without.unix_socket, None);
+    assert_ne!(spec.hash(), without.hash());
+}
+
+#[test]
+fn histograms_are_read_as_labels_say() {
+    const LABELS: [&str; 3] = [CONVERT_CLASSIC, ALWAYS_CLASSIC, SCRAPE_NATIVE];
+    let mut config = job();
+    config.scrape_native_histograms = true;
+    let plain = target(&config, &group("a", &[]));
+    let discovered = LABELS.map(|name| plain.discovered.get(name));
+    assert_eq!(discovered, ["false", "false", "true"]);
+    assert_eq!(plain.histograms, HistogramOverrides::default());
+    let given = group("a", &[(CONVERT_CLASSIC, "T"), (SCRAPE_NATIVE, "0")]);
+    let spec = target(&config, &given);
+    let expected = HistogramOverrides {
+        convert_classic: Some(true),
+        always_classic: None,
+        scrape_native: Some(false),
+    };
+    assert_eq!(spec.histograms, expected);
+    assert_eq!(public(&spec), public(&plain));
+    assert_ne!(spec.hash(), plain.hash());
+    // Saying what the job says changes nothing, not even the schedule.
+    let same = target(&config, &group("a", &[(SCRAPE_NATIVE, "true")]));
+    assert_eq!(same.hash(), plain.hash());
+    // As in relabelling, a label may be taken away.
+    config.relabel = vec![rule(
+        RelabelAction::LabelDrop,
+        "",
+        "__scrape_native_histograms__",
+        "",
+        "",
+    )];
+    assert_eq!(target(&config, &given).histograms.scrape_native, None);
+    config.relabel.clear();
+    let error = one(&config, &group("a", &[(ALWAYS_CLASSIC, "yes")])).unwrap_err();
+    assert!(
+        error.ends_with(
+            r#"error parsing always scrape classic histograms: strconv.ParseBool: parsing "yes": invalid syntax"#
+        ),
+        "{error}"
+    );
+}
+
+#[test]
 fn labels_of_the_group_decide() {
     let given = group(
         "host",

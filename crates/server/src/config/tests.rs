@@ -293,6 +293,32 @@ fn the_file_can_be_named_by_a_variable() {
 }
 
 #[test]
+fn the_log_level_of_a_prometheus_file_counts() {
+    let level = |text: &str| {
+        let given = file(text);
+        let inputs = Inputs {
+            file: Some(given.path.clone()),
+            ..Inputs::default()
+        };
+        Config::load(&inputs).map(|config| (config.log.level, config.warnings().to_vec()))
+    };
+    let (found, warnings) = level("runtime: {log_level: WARN}").unwrap();
+    assert_eq!((found, warnings.len()), (LogLevel::Warn, 0));
+    let (found, warnings) = level("runtime: {log_level: debug, gogc: 50}").unwrap();
+    assert_eq!(found, LogLevel::Debug);
+    assert!(warnings[0].ends_with("ignoring unsupported keys: runtime.gogc"));
+    let both = "runtime: {log_level: debug}\nicecore: {log: {level: error}}";
+    assert_eq!(level(both).unwrap().0, LogLevel::Error);
+    let wrong = level("runtime: {log_level: loud}").unwrap_err().to_string();
+    assert!(
+        wrong.contains("runtime.log_level: expected one of error, warn, info, debug, trace"),
+        "{wrong}"
+    );
+    let unknown = level("runtime: {loglevel: info}").unwrap_err().to_string();
+    assert!(unknown.contains("runtime.loglevel"), "{unknown}");
+}
+
+#[test]
 fn an_unreadable_file_is_named() {
     let inputs = Inputs {
         file: Some("does/not/exist.yml".into()),

@@ -37,7 +37,10 @@ pub(crate) async fn instant(
 ) -> Result<Response, ApiError> {
     let timer = app.queries.metrics.begin(QueryKind::Instant);
     let answered = match instant_request(&params, app.clock().now_ms()) {
-        Ok(request) => run(&app, request, AnswerOptions::from_params(&params)).await,
+        Ok(request) => {
+            let shown = AnswerOptions::from_params(&params);
+            run(&app, request, shown, deprecated_stats(&params)).await
+        }
         Err(error) => Err(error),
     };
     timer.ended(answered.as_ref().err().map(ApiError::type_name));
@@ -52,7 +55,7 @@ pub(crate) async fn range(
     let timer = app.queries.metrics.begin(QueryKind::Range);
     let shown = AnswerOptions::from_params(&params).in_form(&headers);
     let answered = match range_request(&params) {
-        Ok(request) => run(&app, request, shown).await,
+        Ok(request) => run(&app, request, shown, deprecated_stats(&params)).await,
         Err(error) => Err(error),
     };
     timer.ended(answered.as_ref().err().map(ApiError::type_name));
@@ -133,11 +136,28 @@ fn request(params: &Params, limit: Option<usize>, time: QueryTime) -> Result<Req
     })
 }
 
-/// Runs a query and answers with its first piece; the rest follows as the client reads.
+/// Most characters of a parameter that a warning repeats.
+const SHOWN_CHARS_MAX: usize = 100;
+
+/// A warning about words of `stats` that Prometheus will not take any more.
+fn deprecated_stats(params: &Params) -> Option<String> {
+    let text = params.first("stats")?;
+    if matches!(text, "true" | "all") {
+        return None;
+    }
+    let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    Some(format!(
+        "value {shown:?} for parameter \"stats\" is deprecated and will be rejected in the next major release, use \"true\" or \"all\""
+    ))
+}
+
+/// Runs a query and answers with its first piece; the rest follows as the client reads. A warning
+/// about the request goes with the others.
 async fn run(
     app: &Arc<App>,
     mut request: Request,
     shown: AnswerOptions,
+    warning: Option<String>,
 ) -> Result<Response, ApiError> {
     app.database()?;
     let began = Instant::now();
@@ -155,9 +175,10 @@ async fn run(
             usage: shown.counts.then(|| Arc::clone(&shared.usage)),
             clock: Arc::clone(shared.clock()),
         };
-        let (answer, explain) = queries
+        let (mut answer, explain) = queries
             .execute(&source, &request, &canceled, shown.explain)
             .await?;
+        answer.warnings.extend(warning);
         queries.metrics.read(&answer.stats);
         let answer = QueryAnswer {
             answer,

@@ -6,7 +6,7 @@
 
 use std::convert::Infallible;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -19,9 +19,6 @@ use tokio::runtime::Handle;
 
 /// Scripts that run at once: while one waits for its files, another computes.
 const SCRIPTS_AT_ONCE: usize = 4;
-
-/// How many evaluations the scripts of the Prometheus project ask for.
-const GIVEN_EVALS: usize = 1925;
 
 /// A store on disk. Loads are written at once; the first query after them finds all of it in
 /// buckets.
@@ -160,22 +157,6 @@ fn run_stored(name: &str, text: &str, runtime: &Handle) -> (Report, u64) {
     (report, backend.bucket_samples_read)
 }
 
-fn given_scripts() -> Option<PathBuf> {
-    let shared = match std::env::var_os("ICECORE_SHARED") {
-        Some(shared) => PathBuf::from(shared),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-    };
-    let scripts = shared.join("promqltest");
-    if scripts.is_dir() {
-        return Some(scripts);
-    }
-    skipped_tests::skip(
-        "Prometheus' own PromQL scripts",
-        "set ICECORE_SHARED to the directory that has promqltest/",
-    );
-    None
-}
-
 fn scripts_in(directory: &Path) -> Vec<(String, String)> {
     let entries = fs::read_dir(directory).expect("a directory");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -228,8 +209,9 @@ fn run_all(directory: &Path) -> usize {
 
 #[test]
 fn given_scripts_pass_through_the_store() {
-    if let Some(directory) = given_scripts() {
-        assert_eq!(run_all(&directory), GIVEN_EVALS);
+    if let Some(scripts) = skipped_tests::prometheus_scripts() {
+        let evals = run_all(&scripts.directory);
+        assert_eq!(evals, scripts.evals.unwrap_or(evals));
     }
 }
 

@@ -102,6 +102,12 @@ async fn every_type_is_answered_by_promql() {
     let answer = post(
         &served,
         &request(json!([
+            // What has no points keeps nothing else from being stored.
+            gauge("empty", &[]),
+            sum("empty.sum", CUMULATIVE, &[]),
+            {"name": "empty.histogram", "histogram": {"aggregationTemporality": 2}},
+            {"name": "empty.exponential", "exponentialHistogram": {}},
+            {"name": "empty.summary", "summary": {"dataPoints": []}},
             gauge("room.temperature", &[number(21.5, 0, T0)]),
             sum("sent", CUMULATIVE, &[number(5.0, T0 - 1000, T0)]),
             {"name": "latency", "unit": "s", "histogram": {"dataPoints": [histogram], "aggregationTemporality": 2}},

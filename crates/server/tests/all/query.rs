@@ -255,6 +255,19 @@ async fn notes_have_their_place() {
     let json = ask("rate(gauge[1m])").await;
     let info = "PromQL info: metric might not be a counter, name does not end in _total/_sum/_count/_bucket: \"gauge\" (1:6)";
     assert_eq!(json["infos"], json!([info]));
+    for (stats, warning) in [
+        ("true", Value::Null),
+        (
+            "some",
+            json!([
+                "value \"some\" for parameter \"stats\" is deprecated and will be rejected in the next major release, use \"true\" or \"all\""
+            ]),
+        ),
+    ] {
+        let params = [("query", "1"), ("time", time.as_str()), ("stats", stats)];
+        let json = served.read(QUERY, &params).await.json();
+        assert_eq!(json["warnings"], warning, "{json}");
+    }
     served.stop().await.unwrap();
 }
 

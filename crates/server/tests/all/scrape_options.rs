@@ -183,13 +183,19 @@ async fn compression() {
     let (target, scraper) = scraping("m 1\n", "").await;
     assert_eq!(
         target.next_asked().await.header("accept-encoding"),
-        Some("gzip")
+        Some("zstd,gzip")
     );
     target.set(|behaviour| {
         behaviour.body = gzip(b"m 2\n");
         behaviour.headers.push(("content-encoding", "gzip".into()));
     });
     scraper.until_value("m", "2").await;
+    target.set(|behaviour| {
+        behaviour.body = zstd::encode_all(&b"m 3\n"[..], 1).unwrap();
+        behaviour.headers.pop();
+        behaviour.headers.push(("content-encoding", "zstd".into()));
+    });
+    scraper.until_value("m", "3").await;
     let plain = one_job(&[target.address.to_string()], "enable_compression: false");
     scraper.reload(&plain).await;
     until(
@@ -232,6 +238,72 @@ async fn protocols_and_fallback() {
     target.expose("# TYPE c counter\nc_total 5\nc_created 1\n# EOF\n");
     scraper.until_value("c_total", "5").await;
     scraper.until_value("c_created", "1").await;
+    scraper.served.stop().await.unwrap();
+}
+
+/// Two applications of one address, each behind a socket of its own.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn targets_behind_unix_sockets() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut groups = String::new();
+    let mut targets = Vec::new();
+    for (name, page) in [("a", "m 1\n"), ("b", "m 2\n")] {
+        let path = directory.path().join(format!("{name}.sock"));
+        let listener = tokio::net::UnixListener::bind(&path).unwrap();
+        let (target, router) = LiveTarget::at(([127, 0, 0, 1], 1).into(), page);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let path = path.display();
+        groups += &format!("{{targets: [app], labels: {{app: {name}, socket: '{path}'}}}}, ");
+        targets.push(target);
+    }
+    let file = format!(
+        "scrape_configs:\n  - job_name: test\n    scrape_interval: 200ms\n    scrape_timeout: 200ms\n    \
+         static_configs: [{groups}]\n    relabel_configs:\n      \
+         - {{source_labels: [socket], target_label: __unix_socket__}}\n      \
+         - {{regex: socket, action: labeldrop}}\n"
+    );
+    let scraper = Scraper::start(&file).await;
+    scraper.until_value("m{app=\"a\"}", "1").await;
+    scraper.until_value("m{app=\"b\"}", "2").await;
+    let found = scraper.query("m{app=\"a\"}").await;
+    assert_eq!(found[0].label("instance"), "app");
+    assert_eq!(found[0].label("socket"), "");
+    assert_eq!(targets[0].next_asked().await.header("host"), Some("app"));
+    scraper.served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openmetrics_2() {
+    let target = LiveTarget::start(concat!(
+        "# TYPE c_total counter\nc_total 5 st@1\n",
+        "# TYPE h histogram\n",
+        "h {count:3,sum:4.5,schema:0,zero_threshold:0,zero_count:1,positive_spans:[0:1],positive_buckets:[2],bucket:[1:2,+Inf:3]}\n",
+        "# EOF\n",
+    ))
+    .await;
+    let content_type = "application/openmetrics-text; version=2.0.0; charset=utf-8";
+    target.set(|behaviour| behaviour.headers = vec![("content-type", content_type.into())]);
+    let keys = "scrape_protocols: [OpenMetricsText2.0.0, PrometheusText0.0.4]";
+    let address = target.address.to_string();
+    let settings = [("scrape.start_timestamps", "true")];
+    let scraper =
+        Scraper::start_with(&one_job(std::slice::from_ref(&address), keys), &settings).await;
+    scraper.until_value("c_total", "5").await;
+    scraper.until_value("h_bucket{le=\"1.0\"}", "2").await;
+    scraper.until_value("h_count", "3").await;
+    let lines = scraper.served.export_once(&[("match[]", "c_total")]).await;
+    assert_eq!(lines[0]["start_timestamps"][0][1], 1000, "{}", lines[0]);
+    let accept = target.next_asked().await;
+    let accept = accept.header("accept").unwrap();
+    assert!(
+        accept.starts_with("application/openmetrics-text;version=2.0.0;q="),
+        "{accept}"
+    );
+    let native = format!("{keys}\nscrape_native_histograms: true");
+    scraper.reload(&one_job(&[address], &native)).await;
+    scraper.until_value("histogram_count(h)", "3").await;
+    scraper.until_gone("h_count").await;
     scraper.served.stop().await.unwrap();
 }
 

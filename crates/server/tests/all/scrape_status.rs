@@ -30,9 +30,12 @@ async fn targets_in_prometheus_shape() {
         shown["discoveredLabels"],
         json!({
             "__address__": address,
+            "__always_scrape_classic_histograms__": "false",
+            "__convert_classic_histograms_to_nhcb__": "false",
             "__metrics_path__": "/metrics",
             "__scheme__": "http",
             "__scrape_interval__": "200ms",
+            "__scrape_native_histograms__": "false",
             "__scrape_timeout__": "200ms",
             "job": "test",
         })

@@ -200,7 +200,12 @@ impl Reader {
 
     /// Leaves out what is older than anything that is kept.
     fn kept(&self, (start_ms, end_ms): (i64, i64)) -> (i64, i64) {
-        (start_ms.max(self.buckets.kept_since().since_ms()), end_ms)
+        (start_ms.max(self.kept_since_ms()), end_ms)
+    }
+
+    /// Returns the time before which nothing is kept of any series.
+    fn kept_since_ms(&self) -> i64 {
+        self.buckets.kept_since().since_ms()
     }
 
     /// Leases what answers a range, both ends included.

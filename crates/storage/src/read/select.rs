@@ -30,6 +30,8 @@ pub(crate) struct SelectStream {
     /// The next series.
     next: usize,
     range_ms: (i64, i64),
+    /// The time before which nothing is kept of any series.
+    kept_since_ms: i64,
     /// Taken by the batch that is being made.
     columns: Option<Columns>,
     window_memory: WindowMemory,
@@ -51,7 +53,8 @@ impl SelectStream {
             hints,
         } = selection;
         let range_ms = reader.widened((start_ms, end_ms), hints.rolled);
-        let range_ms = reader.kept(range_ms);
+        let kept_since_ms = reader.kept_since_ms();
+        let range_ms = (range_ms.0.max(kept_since_ms), range_ms.1);
         let resolved = resolve_series(reader, &matchers, range_ms, &hints).await?;
         reader.context.metrics.selections.add(1);
         let samples_max = reader.context.options.read.samples_max;
@@ -63,6 +66,7 @@ impl SelectStream {
             resolved: Arc::new(resolved),
             next: 0,
             range_ms,
+            kept_since_ms,
             columns: None,
             window_memory: WindowMemory::new(),
             samples_left: samples_limit,
@@ -263,6 +267,11 @@ impl SeriesStream for SelectStream {
 
     fn levels(&self) -> Vec<Arc<Levels>> {
         self.resolved.levels.all()
+    }
+
+    fn kept_since_ms(&self) -> Option<i64> {
+        // Without a bound there is no time that is not kept; what keeps nothing has no such time.
+        Some(self.kept_since_ms).filter(|since_ms| !matches!(*since_ms, i64::MIN | i64::MAX))
     }
 }
 

@@ -14,6 +14,8 @@ pub enum Format {
     Text100,
     /// 0.0.1 and 1.0.0: the same to a reader.
     OpenMetrics,
+    /// 2.0.0
+    OpenMetrics2,
     Protobuf,
 }
 
@@ -23,6 +25,7 @@ pub enum Protocol {
     PrometheusProto,
     OpenMetricsText001,
     OpenMetricsText100,
+    OpenMetricsText200,
     PrometheusText004,
     PrometheusText100,
 }
@@ -52,20 +55,20 @@ impl Format {
         }
         let mut parts = content_type.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let version = parts
+            .filter_map(|part| part.split_once('='))
+            .find(|(name, _)| name.trim().eq_ignore_ascii_case("version"));
+        let version = version.map(|(_, value)| value.trim().trim_matches('"'));
         match media_type.as_str() {
-            "application/openmetrics-text" => Ok(Self::OpenMetrics),
+            "application/openmetrics-text" => Ok(match version {
+                Some("2.0.0") => Self::OpenMetrics2,
+                _ => Self::OpenMetrics,
+            }),
             "application/vnd.google.protobuf" => Ok(Self::Protobuf),
-            "text/plain" => {
-                let version = parts
-                    .filter_map(|part| part.split_once('='))
-                    .find(|(name, _)| name.trim().eq_ignore_ascii_case("version"));
-                Ok(
-                    match version.map(|(_, value)| value.trim().trim_matches('"')) {
-                        Some("1.0.0") => Self::Text100,
-                        _ => Self::Text004,
-                    },
-                )
-            }
+            "text/plain" => Ok(match version {
+                Some("1.0.0") => Self::Text100,
+                _ => Self::Text004,
+            }),
             _ => fallback.ok_or_else(|| {
                 // The header has any length.
                 FormatError::Unsupported(content_type.chars().take(200).collect())
@@ -80,6 +83,7 @@ impl Protocol {
         match self {
             Self::PrometheusProto => Format::Protobuf,
             Self::OpenMetricsText001 | Self::OpenMetricsText100 => Format::OpenMetrics,
+            Self::OpenMetricsText200 => Format::OpenMetrics2,
             Self::PrometheusText004 => Format::Text004,
             Self::PrometheusText100 => Format::Text100,
         }
@@ -92,12 +96,13 @@ impl Protocol {
             }
             Self::OpenMetricsText001 => "application/openmetrics-text;version=0.0.1",
             Self::OpenMetricsText100 => "application/openmetrics-text;version=1.0.0",
+            Self::OpenMetricsText200 => "application/openmetrics-text;version=2.0.0",
             Self::PrometheusText004 => "text/plain;version=0.0.4",
             Self::PrometheusText100 => "text/plain;version=1.0.0",
         }
     }
 
-    /// Only the newer text formats know the word.
+    /// Only these know the word; names in OpenMetrics 2.0 need no escaping.
     fn has_escaping(self) -> bool {
         matches!(self, Self::OpenMetricsText100 | Self::PrometheusText100)
     }
@@ -106,8 +111,8 @@ impl Protocol {
 /// The `Accept` header for protocols in the order of preference.
 pub fn accept_header(protocols: &[Protocol], escaping: Escaping) -> String {
     let mut header = String::new();
-    // Weights as Prometheus gives them: there are five protocols, so the first gets 0.6.
-    let mut weight = 6u8;
+    // Weights as Prometheus gives them: there are six protocols, so the first gets 0.7.
+    let mut weight = 7u8;
     for protocol in protocols {
         header.push_str(protocol.media_type());
         if protocol.has_escaping() {
@@ -142,6 +147,10 @@ mod tests {
             (
                 "application/openmetrics-text;version=1.0.0",
                 Format::OpenMetrics,
+            ),
+            (
+                "application/openmetrics-text; version=2.0.0; charset=utf-8",
+                Format::OpenMetrics2,
             ),
             (
                 "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited",
@@ -190,14 +199,18 @@ mod tests {
         ];
         assert_eq!(
             accept_header(&defaults, Escaping::AllowUtf8),
-            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
-             application/openmetrics-text;version=0.0.1;q=0.5,\
-             text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,\
-             text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.7,\
+             application/openmetrics-text;version=0.0.1;q=0.6,\
+             text/plain;version=1.0.0;escaping=allow-utf-8;q=0.5,\
+             text/plain;version=0.0.4;q=0.4,*/*;q=0.3"
         );
         assert_eq!(
             accept_header(&[Protocol::PrometheusProto], Escaping::Underscores),
-            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,*/*;q=0.5"
+            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7,*/*;q=0.6"
+        );
+        assert_eq!(
+            accept_header(&[Protocol::OpenMetricsText200], Escaping::Underscores),
+            "application/openmetrics-text;version=2.0.0;q=0.7,*/*;q=0.6"
         );
     }
 }

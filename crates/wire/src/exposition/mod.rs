@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! body ─► text | openmetrics ── lines ──┐
+//!      ├► openmetrics2                  │
 //!      └► protobuf ─ metric families ───┴─► created, custom_bounds
 //!                                             └─► Entry::{Type, Help, Unit, Series}
 //!                                                   └ labels() on demand
@@ -26,6 +27,7 @@ mod import;
 mod labels;
 mod lines;
 mod openmetrics;
+mod openmetrics2;
 mod protobuf;
 mod text;
 
@@ -43,6 +45,7 @@ pub use labels::LabelsError;
 use labels::Syntax;
 use lines::LineParser;
 use openmetrics::OpenMetricsParser;
+use openmetrics2::OpenMetrics2Parser;
 use protobuf::ProtobufParser;
 use text::TextParser;
 
@@ -123,6 +126,8 @@ pub struct ParserOptions {
     pub classic_beside_native: bool,
     /// Classic histograms become native ones with custom bounds.
     pub classic_to_custom_bounds: bool,
+    /// A histogram is what its classic buckets say, even where it has native ones.
+    pub ignore_native: bool,
 }
 
 /// Reads a body entry by entry.
@@ -136,6 +141,7 @@ pub struct Parser<'a> {
 enum Inner<'a> {
     Lines(LineParser<'a>),
     CustomBounds(Box<CustomBounds<'a>>),
+    OpenMetrics2(Box<OpenMetrics2Parser<'a>>),
     Protobuf(Box<ProtobufParser<'a>>),
 }
 
@@ -149,6 +155,10 @@ impl<'a> Parser<'a> {
             Format::Text004 | Format::Text100 => LineParser::Text(TextParser::new(body)),
             Format::OpenMetrics => {
                 LineParser::OpenMetrics(OpenMetricsParser::new(body, options.created_timestamps))
+            }
+            Format::OpenMetrics2 => {
+                let inner = Inner::OpenMetrics2(OpenMetrics2Parser::new(body, options).into());
+                return Self::reading(body, inner);
             }
             Format::Protobuf => {
                 let inner = Inner::Protobuf(ProtobufParser::new(body, options).into());
@@ -185,6 +195,7 @@ impl<'a> Parser<'a> {
         let result = match &mut self.inner {
             Inner::Lines(parser) => parser.next().map_err(at_line),
             Inner::CustomBounds(parser) => parser.next().map_err(at_line),
+            Inner::OpenMetrics2(parser) => parser.next().map_err(at_line),
             Inner::Protobuf(parser) => parser.next(),
         };
         self.ended = !matches!(result, Ok(Some(_)));
@@ -196,6 +207,7 @@ impl<'a> Parser<'a> {
         let start = match &self.inner {
             Inner::Lines(parser) => parser.last_start(),
             Inner::CustomBounds(parser) => parser.last_start(),
+            Inner::OpenMetrics2(parser) => parser.last_start(),
             Inner::Protobuf(parser) => return parser.error(&error.to_string()),
         };
         Fault::new(start, error.to_string()).at_line_of(self.body)

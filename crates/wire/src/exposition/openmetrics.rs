@@ -209,7 +209,7 @@ pub(super) fn has_unit(family: &str, unit: &str) -> bool {
             .is_some_and(|rest| rest.ends_with('_'))
 }
 
-fn family_and_text(content: &str) -> Result<(Cow<'_, str>, &str), String> {
+pub(super) fn family_and_text(content: &str) -> Result<(Cow<'_, str>, &str), String> {
     let mut cursor = Cursor {
         rest: content,
         blanks: false,

@@ -223,6 +223,12 @@ fn resets_are_seen() {
     assert!(reset("count:4 buckets:[1 2 1]", "count:5 buckets:[1 1 3]"));
     assert!(reset("count:4 buckets:[1 2 1]", "count:4 buckets:[4]"));
     assert!(!reset("count:1 buckets:[1 0 0]", "count:1 buckets:[1]"));
+    // A populated bucket behind an empty one is missing, at the end or altogether.
+    assert!(reset("count:5 buckets:[2 0 3]", "count:5 buckets:[5]"));
+    assert!(reset(
+        "count:3 z_bucket_w:0.001 buckets:[0 3]",
+        "count:5 z_bucket_w:0.001 z_bucket:5"
+    ));
     assert!(reset(
         "count:1 buckets:[1]",
         "schema:1 count:2 buckets:[1 1]"

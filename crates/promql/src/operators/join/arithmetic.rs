@@ -1,11 +1,10 @@
 //! Arithmetic and comparison of matched rows: one to one, many to one, one to many.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use icecore_model::{Labels, METRIC_NAME};
 
-use super::super::answer_labels::{answer_order, text_of};
+use super::super::answer_labels::text_of;
 use super::super::label_key::{KeyInterner, LabelKey, is_metric_label};
 use super::KeyedRows;
 use super::pair::{Side, fits, values};
@@ -71,17 +70,16 @@ impl Join<'_> {
             let (Some(first), Some(second)) = (present.next(), present.next()) else {
                 continue;
             };
-            let (first, second) = match answer_order(&first.labels, &second.labels) {
-                Ordering::Greater => (second, first),
-                _ => (first, second),
-            };
             let side = if sides.swapped { "left" } else { "right" };
             let group = self.keys.project(&first.labels);
+            // In the order of their texts, as in Prometheus.
+            let mut pair = [text_of(&first.labels), text_of(&second.labels)];
+            pair.sort();
             return Err(Error::Execution(format!(
                 "found duplicate series for the match group {} on the {side} hand-side of the operation: [{}, {}];many-to-many matching not allowed: matching labels must be unique on one side",
                 text_of(&group),
-                text_of(&first.labels),
-                text_of(&second.labels)
+                pair[0],
+                pair[1]
             )));
         }
         Ok(())

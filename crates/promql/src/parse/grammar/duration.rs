@@ -44,7 +44,20 @@ impl Parser<'_> {
             Some(negative) => {
                 let start = self.advance()?.span.start;
                 let term = self.duration_term(DurationContext::Offset)?;
-                signed(start, negative, term)?
+                let is_call = matches!(
+                    term.expr.kind,
+                    Kind::Step | Kind::Range | Kind::MinOf(..) | Kind::MaxOf(..)
+                );
+                if is_call && !negative && !term.expr.wrapped {
+                    // Prometheus keeps a plus here, and nowhere else.
+                    let span = Span {
+                        start,
+                        end: term.end,
+                    };
+                    parent(Kind::Plus(Box::new(term.expr)), span, term.height)?
+                } else {
+                    signed(start, negative, term)?
+                }
             }
             None => self.duration_term(DurationContext::Offset)?,
         };

@@ -87,6 +87,14 @@ fn printed_as_prometheus_does() {
         ("foo offset -step()*2", "foo offset -step() * 2"),
         ("foo offset (-step()*2)", "foo offset (-step() * 2)"),
         ("foo offset -(5m+1)", "foo offset -(5m + 1)"),
+        ("foo offset +(5)", "foo offset (5)"),
+        ("foo offset -(5)", "foo offset -(5)"),
+        ("foo offset (0s)", "foo offset (0s)"),
+        (
+            "foo offset +min_of(10s, 20s)",
+            "foo offset min_of(10s, 20s)",
+        ),
+        ("foo[(5m):(1m)]", "foo[(5m):(1m)]"),
         ("min_of(1,2) + step()", "min_of(1, 2) + step()"),
         ("time( )", "time()"),
         (

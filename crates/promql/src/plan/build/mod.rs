@@ -95,9 +95,14 @@ impl HistogramUse {
     fn below(self, function: &str) -> Self {
         match (self, function) {
             (Self::Buckets, _)
-            | (_, "histogram_quantile" | "histogram_quantiles" | "histogram_fraction") => {
-                Self::Buckets
-            }
+            | (
+                _,
+                "histogram_quantile"
+                | "histogram_quantiles"
+                | "histogram_fraction"
+                | "histogram_stddev"
+                | "histogram_stdvar",
+            ) => Self::Buckets,
             (_, "histogram_count" | "histogram_sum" | "histogram_avg") => Self::CountsAndSums,
             (other, _) => other,
         }

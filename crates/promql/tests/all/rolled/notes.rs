@@ -1,6 +1,7 @@
 //! What answers say about rolled-up time.
 
 use icecore_model::rollup::WindowFields;
+use icecore_model::{BoxFuture, Selection, SeriesSamples, SeriesSource, SeriesStream, SourceError};
 
 use super::*;
 
@@ -20,6 +21,55 @@ fn source() -> RolledSource {
             at(6, 1000, Resolution::RAW),
         ],
     }
+}
+
+/// Samples that are kept since a time, which the source does not hide.
+struct Expiring(MemorySource, i64);
+
+struct ExpiringStream(Box<dyn SeriesStream>, i64);
+
+impl SeriesSource for Expiring {
+    fn select(
+        &self,
+        selection: Selection,
+    ) -> BoxFuture<'_, Result<Box<dyn SeriesStream>, SourceError>> {
+        Box::pin(async move {
+            let stream = self.0.select(selection).await?;
+            Ok(Box::new(ExpiringStream(stream, self.1)) as Box<dyn SeriesStream>)
+        })
+    }
+}
+
+impl SeriesStream for ExpiringStream {
+    fn next_batch(&mut self) -> BoxFuture<'_, Result<Option<Vec<SeriesSamples>>, SourceError>> {
+        self.0.next_batch()
+    }
+
+    fn kept_since_ms(&self) -> Option<i64> {
+        Some(self.1)
+    }
+}
+
+#[test]
+fn time_that_is_not_kept_is_named() {
+    let infos = |query: &str, minutes: i64| {
+        let request = request(
+            query,
+            QueryTime::Instant {
+                time_ms: minutes * MINUTE_MS,
+            },
+        );
+        let source = Expiring(samples(), 2 * HOUR_MS);
+        let answer =
+            block_on(Engine::default().execute(&source, &request, &AtomicBool::new(false)));
+        answer.unwrap().infos
+    };
+    let expected = ["PromQL info: nothing before 1970-01-01T02:00:00Z is kept"];
+    assert_eq!(infos("y", 60), expected);
+    assert_eq!(infos("sum_over_time(x[2h])", 180), expected);
+    assert_eq!(infos("x + x offset 3h", 240), expected);
+    assert_eq!(infos("sum_over_time(x[2h])", 240), Vec::<String>::new());
+    assert_eq!(infos("x", 130), Vec::<String>::new());
 }
 
 /// The infos and warnings of an instant query.
@@ -97,7 +147,8 @@ fn estimates_and_guesses() {
     let irate = notes("irate(x[2h])", 120);
     assert!(irate.contains(&"PromQL info: irate estimated from 1h windows".to_string()));
     let quantile = notes("quantile_over_time(0.5, x[2h])", 120);
-    let expected = "PromQL warning: quantile_over_time cannot be derived from 1h windows";
+    let expected =
+        "PromQL warning: quantile_over_time estimated from 1h windows, and may be far off";
     assert!(quantile.contains(&expected.to_string()));
     let extreme = notes("quantile_over_time(1, x[2h])", 120);
     assert!(!extreme.contains(&expected.to_string()), "{extreme:?}");
@@ -135,7 +186,8 @@ fn lean_levels() {
         ("changes(x[3h])", "changes"),
     ] {
         let answer = answer(&source, query, 3 * HOUR_MS);
-        let expected = format!("PromQL warning: {function} cannot be derived from 1h windows");
+        let expected =
+            format!("PromQL warning: {function} estimated from 1h windows, and may be far off");
         assert_eq!(answer.warnings, [expected]);
     }
     assert!(

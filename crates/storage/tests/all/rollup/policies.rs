@@ -56,9 +56,15 @@ fn what_is_older_than_a_policy_keeps_is_not_seen() {
     let process = world.start();
     let samples = samples(0..50);
     process.run(write_all(&process.db, &samples));
+    let said = || {
+        let stream = process.run(process.db.select(everything())).unwrap();
+        stream.kept_since_ms()
+    };
+    assert_eq!(said(), None);
     process
         .db
         .set_retention(Some(RetentionPolicy::raw_for(DAY).unwrap()));
+    assert_eq!(said(), Some(START + 26 * HOUR));
     let is_kept = |(_, time, _): &&(&str, i64, f64)| *time >= START + 26 * HOUR;
     let kept: Vec<_> = samples.iter().filter(is_kept).copied().collect();
     let expected = crate::support::expected(&kept);
@@ -73,6 +79,7 @@ fn what_is_older_than_a_policy_keeps_is_not_seen() {
     assert_eq!(process.run(read(&process.db, everything())), expected);
     process.db.set_retention(None);
     assert!(process.run(read(&process.db, everything())).len() >= expected.len());
+    assert_eq!(said(), None);
     drop(process);
     world.check();
 }

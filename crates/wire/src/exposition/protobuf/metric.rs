@@ -251,7 +251,7 @@ impl<'a> Metric<'a> {
 }
 
 fn first_of_histogram(histogram: HistogramMessage<'_>, options: ParserOptions) -> Next<'_> {
-    if histogram.is_native {
+    if histogram.is_native && !options.ignore_native {
         let with_classic = options.classic_beside_native && histogram.has_buckets;
         Next::Native(histogram, NativeSource::Sent, with_classic)
     } else if options.classic_to_custom_bounds {

@@ -2,6 +2,7 @@
 //! tests.
 
 mod openmetrics;
+mod openmetrics2;
 mod protobuf;
 mod text;
 

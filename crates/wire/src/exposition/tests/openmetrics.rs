@@ -8,12 +8,14 @@ const CREATED: ParserOptions = ParserOptions {
     created_timestamps: true,
     classic_beside_native: false,
     classic_to_custom_bounds: false,
+    ignore_native: false,
 };
 
 const CUSTOM: ParserOptions = ParserOptions {
     created_timestamps: true,
     classic_beside_native: false,
     classic_to_custom_bounds: true,
+    ignore_native: false,
 };
 
 fn openmetrics(body: &str) -> Result<Vec<String>, String> {

@@ -256,8 +256,13 @@ impl WindowEvaluator<'_> {
         };
         let function = self.ctx.call.function.name;
         let is_impossible = derivation == Derivation::Impossible;
+        if report.options.is_strict && is_impossible {
+            return Err(Error::Execution(format!(
+                "{function} cannot be derived from {resolution} windows"
+            )));
+        }
         let note = if is_impossible {
-            RollupNote::Underivable {
+            RollupNote::Guessed {
                 function,
                 resolution,
             }
@@ -267,9 +272,6 @@ impl WindowEvaluator<'_> {
                 resolution,
             }
         };
-        if report.options.is_strict && is_impossible {
-            return Err(Error::Execution(note.to_string()));
-        }
         let bit = 1 << (resolution.code() % 16 + 16 * u8::from(is_impossible));
         if self.rolled.noted.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             report.note(note);
