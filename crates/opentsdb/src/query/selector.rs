@@ -162,6 +162,11 @@ impl Selector {
         }))
     }
 
+    /// Returns `true` if series must not have tags that no filter names.
+    pub(crate) fn is_explicit(&self) -> bool {
+        self.is_explicit
+    }
+
     /// Whether series are selected by the values of a key.
     pub(crate) fn has_key(&self, tagk: &str) -> bool {
         self.keys.iter().any(|key| key.tagk == tagk)
