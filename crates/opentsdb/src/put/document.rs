@@ -23,13 +23,14 @@ fn unparsable(reason: &str) -> Error {
     Error::bad_request("Unable to parse the given JSON").with_details(reason)
 }
 
-/// All points of a document are handed to `write`, which says what is wrong with one; the document
-/// is refused before that where a field has the wrong type.
+/// All points of a document are handed to `write`, which says what is wrong with one, and may change
+/// the tags that are shown with that; the document is refused before that where a field has the wrong
+/// type.
 pub(super) fn write_points<T>(
     text: &str,
     with_details: bool,
     read: impl Fn(&DocumentPoint<'_>) -> Result<T, Error>,
-    mut write: impl FnMut(&DocumentPoint<'_>, &T) -> Result<(), PutError>,
+    mut write: impl FnMut(&mut DocumentPoint<'_>, &T) -> Result<(), PutError>,
     show: impl Fn(&T, &mut Vec<(&'static str, String)>),
 ) -> Result<Report, Error> {
     let document = Json::parse(text).map_err(|error| unparsable(error.reason))?;
@@ -43,9 +44,9 @@ pub(super) fn write_points<T>(
         let point = DocumentPoint::read(json)?;
         point.map(|p| read(&p).map(|more| (p, more))).transpose()
     };
-    let points: Vec<_> = elements.iter().map(read).collect::<Result<_, Error>>()?;
+    let mut points: Vec<_> = elements.iter().map(read).collect::<Result<_, Error>>()?;
     let mut report = Report::new(points.len(), with_details);
-    for point in &points {
+    for point in &mut points {
         let Some((point, more)) = point else {
             report.fail("Unexpected null datapoint encountered in set.", || {
                 "null".into()

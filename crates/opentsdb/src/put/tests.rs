@@ -370,3 +370,71 @@ fn rollups_that_cannot_be_are_refused_in_the_words_of_the_original() {
     );
     assert!(body.contains("Missing interval"), "{body}");
 }
+
+#[test]
+fn errors_show_rollups_as_the_original_has_them() {
+    let rollups = r#"{"aggregationIds":{"sum":0},"intervals":[{"interval":"1h","rowSpan":"1d"}]}"#;
+    let config = Config {
+        rollups_enabled: true,
+        rollups_document: Some(rollups.into()),
+        ..Config::default()
+    };
+    let (tsd, store) = open(RecordingStore::default(), config);
+    for (fields, aggregate, error) in [
+        (
+            r#""interval":"","aggregator":"sum""#,
+            None,
+            "Missing interval",
+        ),
+        (
+            r#""interval":"1h","aggregator":"""#,
+            None,
+            "Missing aggregator",
+        ),
+        (
+            r#""interval":"1h","aggregator":"sum","groupByAggregator":"""#,
+            None,
+            "Cannot write a group by data point without specifying the aggregation function. \
+             Metric=m tags={host=a}",
+        ),
+        (
+            r#""interval":"2h","aggregator":"sum","groupByAggregator":"sum""#,
+            Some("SUM"),
+            "Unexpected exception",
+        ),
+        (
+            r#""interval":"1h","groupByAggregator":"max""#,
+            Some("MAX"),
+            "Aggregator cannot be null or empty.",
+        ),
+        (
+            r#""interval":"","aggregator":"dev","groupByAggregator":"sum""#,
+            Some("SUM"),
+            "Derived rollup aggregations are not allowed DEV with metric m \
+             {_aggregate=SUM, host=a}",
+        ),
+        (
+            r#""groupByAggregator":"foo""#,
+            Some("FOO"),
+            "Invalid group by aggregator foo with metric m {_aggregate=FOO, host=a}",
+        ),
+    ] {
+        let point = |tags: &str| {
+            let start = r#"{"metric":"m","timestamp":3600,"value":"1","tags":{"#;
+            format!("{start}{tags}}},{fields}}}")
+        };
+        let host = r#""host":"a""#;
+        let (status, text) = post(&tsd, "/api/rollup?details", &point(host));
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{text}");
+        let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let shown = match aggregate {
+            None => point(host),
+            Some(aggregate) => point(&format!(r#"{host},"_aggregate":"{aggregate}""#)),
+        };
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(answer["errors"][0]["datapoint"], shown, "{fields}");
+        assert_eq!(answer["errors"][0]["error"], error, "{fields}");
+    }
+    let received = store.received.lock();
+    assert!(received.iter().all(|received| received.points.is_empty()));
+}
