@@ -70,7 +70,7 @@ fn filled(text: Option<&str>) -> Option<&str> {
 }
 
 /// A point whose tags say how it was aggregated.
-pub(crate) struct TaggedRollup<'a> {
+struct TaggedRollup<'a> {
     metric: &'a str,
     tags: Vec<Tag<'a>>,
     sample: Sample,
