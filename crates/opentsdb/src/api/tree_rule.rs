@@ -62,8 +62,8 @@ pub(super) async fn one(tsd: &Tsd, request: &Request, verb: &Method) -> Result<R
     }
 }
 
-/// Returns `true` if a request says something of a rule besides the tree that has it. A level and an
-/// order other than 0 do, as in the original.
+/// Returns `true` if a request says something of a rule besides the tree that has it. A level and
+/// an order other than 0 do, as in the original.
 fn changes((_, level, order): RulePlace, edit: &RuleEdit) -> bool {
     level != 0 || order != 0 || !edit.is_empty()
 }

@@ -91,8 +91,8 @@ type Key = Vec<NameKey>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct JoinedSeries {
     pub(crate) all: Vec<Joined>,
-    /// For each variable, the series whose times are rows: also those that another series of the same
-    /// key has taken the place of.
+    /// For each variable, the series whose times are rows: also those that another series of the
+    /// same key has taken the place of.
     pub(crate) of_rows: Vec<Vec<usize>>,
 }
 

@@ -23,9 +23,9 @@ fn unparsable(reason: &str) -> Error {
     Error::bad_request("Unable to parse the given JSON").with_details(reason)
 }
 
-/// All points of a document are handed to `write`, which says what is wrong with one, and may change
-/// the tags that are shown with that; the document is refused before that where a field has the wrong
-/// type.
+/// All points of a document are handed to `write`, which says what is wrong with one, and may
+/// change the tags that are shown with that; the document is refused before that where a field has
+/// the wrong type.
 pub(super) fn write_points<T>(
     text: &str,
     with_details: bool,

@@ -39,9 +39,9 @@ struct KeyFilter {
 }
 
 impl KeyFilter {
-    /// Adds a filter, with the values that it names, if it names some. Of several such filters of the
-    /// first key the original unites the values. Of another key the last filter alone counts: it
-    /// replaces what others name, even if it names nothing.
+    /// Adds a filter, with the values that it names, if it names some. Of several such filters of
+    /// the first key the original unites the values. Of another key the last filter alone counts:
+    /// it replaces what others name, even if it names nothing.
     fn add(&mut self, filter: &TagFilter, named: Option<Vec<String>>, is_of_first_key: bool) {
         if !is_of_first_key {
             self.literals = None;

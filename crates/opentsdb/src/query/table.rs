@@ -4,9 +4,9 @@
 //! downsample ─► intervals that divide it, the longest first ─► attempts, as rollupUsage says
 //! ```
 //!
-//! Fallback is all or nothing: an attempt answers if a single series is found by it, in the rows that
-//! the original would read, which are longer than hours. Where points answer in the end, the original
-//! downsamples them by the interval of the rollups that it tried last, and so does this.
+//! Fallback is all or nothing: an attempt answers if a single series is found by it, in the rows
+//! that the original would read, which are longer than hours. Where points answer in the end, the
+//! original downsamples them by the interval of the rollups that it tried last, and so does this.
 
 use icecore_model::{Labels, METRIC_NAME, MatchOp, Matcher, ROLLUP_LABEL, SeriesSamples};
 

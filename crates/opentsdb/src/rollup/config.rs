@@ -169,8 +169,8 @@ impl RollupInterval {
     }
 
     /// The rows that the original reads for the time from `start_s` to `end_s`, as the start of the
-    /// first and the end of the last. With `has_rate` one more row is read, for the value before the
-    /// first.
+    /// first and the end of the last. With `has_rate` one more row is read, for the value before
+    /// the first.
     pub(crate) fn rows_s(&self, start_s: i64, end_s: i64, has_rate: bool) -> (i64, i64) {
         let mut first_s = self.row_span.start_s(start_s);
         if has_rate {
