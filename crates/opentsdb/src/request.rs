@@ -116,7 +116,7 @@ impl Request {
         !first.eq_ignore_ascii_case("api")
     }
 
-    /// What `jsonp` says, if it counts: pages do not know it.
+    /// Returns the value of `jsonp`, if it counts: pages do not know it.
     fn named_callback(&self) -> Option<&str> {
         let name = self.param(JSONP).filter(|name| !name.is_empty());
         name.filter(|_| !self.is_page())

@@ -84,7 +84,7 @@ pub(crate) struct Joined {
     pub(crate) inputs: Vec<Option<usize>>,
 }
 
-/// What series of a variable have in common with those of others.
+/// Tags by which series of different variables are joined.
 type Key = Vec<NameKey>;
 
 /// The outcome of a join.

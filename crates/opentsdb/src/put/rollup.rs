@@ -24,7 +24,7 @@ use crate::response::Response;
 use crate::rollup::{RollupConfig, RollupKind};
 use crate::tsd::Tsd;
 
-/// How a point was computed, as sent.
+/// The aggregation of a point, as sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RollupSpec<'a> {
     pub(crate) interval: Option<&'a str>,

@@ -9,7 +9,7 @@ use super::sub_query::{Built, Surroundings, build};
 use super::variables::{Variables, has_variables};
 use crate::query::{SubQuery, parse_m};
 
-/// What is said of a query whose time is shorter than its interval, and begins within one.
+/// The note about a query whose time has the begin of no interval.
 const NO_STEPS: &str = "no interval begins in the time of the query: OpenTSDB answers without \
                         points, and there is no step at which to evaluate";
 
