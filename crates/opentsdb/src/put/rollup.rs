@@ -102,6 +102,7 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
                 Ok([interval?, function?, group_by?])
             },
             |point, [interval, function, group_by]| {
+                writer.sink.point();
                 let series = point.series(true)?;
                 let spec = RollupSpec {
                     interval: interval.as_deref(),

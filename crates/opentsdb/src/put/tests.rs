@@ -10,7 +10,7 @@ use futures::future::{FutureExt as _, join};
 use http::{HeaderMap, Method, StatusCode};
 use icecore_model::{
     BoxFuture, CatalogChange, Exemplar, Fill, Histogram, ManualClock, Metadata, PendingWrite,
-    RawLabels, Rejection, Sample, SampleSink, SampleStore, StoreError, WriteOutcome,
+    RawLabels, RefusedPoint, Rejection, Sample, SampleSink, SampleStore, StoreError, WriteOutcome,
 };
 use parking_lot::Mutex;
 
@@ -24,6 +24,7 @@ use crate::tsd::{Stores, Tsd};
 struct RecordingStore {
     received: Mutex<Vec<Received>>,
     rejected: Mutex<Vec<Rejection>>,
+    refused_points: Mutex<Vec<RefusedPoint>>,
     commits: Mutex<Vec<oneshot::Sender<()>>>,
     waits: bool,
 }
@@ -83,6 +84,7 @@ impl SampleStore for RecordingStore {
             let outcome = WriteOutcome {
                 samples: received.points.len() as u64,
                 rejected: self.rejected.lock().clone(),
+                refused_points: self.refused_points.lock().clone(),
                 ..WriteOutcome::default()
             };
             self.received.lock().push(received);
@@ -214,6 +216,58 @@ fn what_the_store_refuses_is_reported() {
     let (status, body) = post(&tsd, "/api/put", POINT);
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(body.contains("too old (×1)"), "{body}");
+}
+
+#[test]
+fn points_that_the_store_refuses_are_named() {
+    let rollups = r#"{"aggregationIds":{"sum":0},"intervals":[{"interval":"1h","rowSpan":"1d"}]}"#;
+    let config = Config {
+        rollups_enabled: true,
+        rollups_document: Some(rollups.into()),
+        ..Config::default()
+    };
+    let (tsd, store) = open(RecordingStore::default(), config);
+    let rejection = |reason: &str, count| Rejection {
+        reason: reason.into(),
+        count,
+        retryable: false,
+    };
+    *store.rejected.lock() = vec![rejection("too new", 1), rejection("too old", 2)];
+    *store.refused_points.lock() = vec![
+        RefusedPoint {
+            point: 2,
+            reason: 1,
+        },
+        RefusedPoint {
+            point: 1,
+            reason: 0,
+        },
+    ];
+    let rollup = POINT.replace(
+        r#""metric""#,
+        r#""interval":"1h","aggregator":"SUM","metric""#,
+    );
+    for (target, point) in [
+        ("/api/put?details", POINT),
+        ("/api/rollup?details", &rollup),
+    ] {
+        let point = |value: i64| point.replace(r#""value":5"#, &format!(r#""value":"{value}""#));
+        let points: Vec<String> = (0..4).map(point).collect();
+        let (status, text) = post(&tsd, target, &format!("[{}]", points.join(",")));
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let error = |point: &str, error: &str| {
+            let point: serde_json::Value = serde_json::from_str(point).unwrap();
+            serde_json::json!({"datapoint": point, "error": error})
+        };
+        let errors = serde_json::json!([
+            error(&points[1], "too new"),
+            error(&points[2], "too old"),
+            error("null", "too old (×1)"),
+        ]);
+        let expected = serde_json::json!({"success": 1, "failed": 3, "errors": errors});
+        assert_eq!(answer, expected, "{target}");
+    }
 }
 
 #[test]
