@@ -249,7 +249,7 @@ fn points_that_the_store_refuses_are_named() {
     );
     for (target, point) in [
         ("/api/put?details", POINT),
-        ("/api/rollup?details", &rollup),
+        ("/api/rollup?details", rollup.as_str()),
     ] {
         let point = |value: i64| point.replace(r#""value":5"#, &format!(r#""value":"{value}""#));
         let points: Vec<String> = (0..4).map(point).collect();
