@@ -74,6 +74,6 @@ pub use source::{
 pub use time::{BucketSize, BucketStart, HOUR_MS, MAX_TIMESTAMP_MS, MINUTE_MS};
 pub use time_column::{TimeColumn, TimeColumnIdentity};
 pub use write::{
-    AppendError, Commit, Discard, Fill, PendingWrite, Rejection, SampleStore, StoreError,
-    WriteOutcome,
+    AppendError, Commit, Discard, Fill, PendingWrite, RefusedPoint, Rejection, SampleStore,
+    StoreError, WriteOutcome,
 };

@@ -106,6 +106,18 @@ pub struct WriteOutcome {
     pub duplicates: u64,
     /// What was not stored, and why.
     pub rejected: Vec<Rejection>,
+    /// The first of the points that were refused, where the sink was told where points begin
+    /// ([`SampleSink::point`](crate::SampleSink::point)).
+    pub refused_points: Vec<RefusedPoint>,
+}
+
+/// A point of a request that was not stored, or not all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefusedPoint {
+    /// The number of the point in the request, from 0.
+    pub point: u32,
+    /// The index of the reason in [`WriteOutcome::rejected`].
+    pub reason: u32,
 }
 
 /// Something of a request that was not stored.

@@ -110,10 +110,22 @@ impl Request {
         value.ok_or_else(|| Error::bad_request(format!("Missing parameter <code>{name}</code>")))
     }
 
+    /// Returns `true` if the path is one of the user interface, and not of the API.
+    pub(crate) fn is_page(&self) -> bool {
+        let first = self.path.split('/').nth(1).unwrap_or_default();
+        !first.eq_ignore_ascii_case("api")
+    }
+
+    /// Returns the value of `jsonp`, if it counts: pages do not know it.
+    fn named_callback(&self) -> Option<&str> {
+        let name = self.param(JSONP).filter(|name| !name.is_empty());
+        name.filter(|_| !self.is_page())
+    }
+
     /// The function that the answer is to be an argument of. Nothing but a name: it is sent back as
     /// code that a browser runs.
     pub(crate) fn callback(&self) -> Result<Option<&str>, Error> {
-        let Some(name) = self.param(JSONP).filter(|name| !name.is_empty()) else {
+        let Some(name) = self.named_callback() else {
             return Ok(None);
         };
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte);
@@ -142,7 +154,7 @@ impl Request {
             let error = Error::new(StatusCode::METHOD_NOT_ALLOWED, message);
             return Err(error.with_details(details));
         }
-        if !config.jsonp && self.param(JSONP).is_some_and(|name| !name.is_empty()) {
+        if !config.jsonp && self.named_callback().is_some() {
             let details = "opentsdb.jsonp=true allows it; tsd.http.request.cors_domains lets pages \
                            of other origins read answers without it";
             let error = Error::new(StatusCode::FORBIDDEN, "JSONP is off");

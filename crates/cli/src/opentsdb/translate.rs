@@ -201,9 +201,9 @@ fn steps_text(steps: &Steps) -> String {
         Some(step_ms) => format!("step {}", format_duration_ms(step_ms)),
         None => "a step at which there are points".to_owned(),
     };
-    match steps.range_ms {
-        Some((start, end)) if start > end => format!("{step}; no step lies in the time asked for"),
+    match steps.first_and_last_ms() {
         Some((start, end)) => format!("{step}, start {}, end {}", seconds(start), seconds(end)),
+        None if steps.are_none() => format!("{step}; no step lies in the time asked for"),
         None => format!("{step}, start and end multiples of it"),
     }
 }
@@ -221,6 +221,7 @@ fn print_json(parts: &[TranslatedPart]) -> anyhow::Result<()> {
 
 fn translation_json(name: &str, translation: &Translation) -> Value {
     let steps = &translation.steps;
+    let range = steps.first_and_last_ms();
     let text = |ms: Option<i64>| ms.map(seconds);
     let conditions: Vec<String> = translation
         .conditions
@@ -232,8 +233,8 @@ fn translation_json(name: &str, translation: &Translation) -> Value {
         "expr": translation.expr,
         "legend": translation.legend,
         "step": steps.step_ms.map(format_duration_ms),
-        "start": text(steps.range_ms.map(|range| range.0)),
-        "end": text(steps.range_ms.map(|range| range.1)),
+        "start": text(range.map(|range| range.0)),
+        "end": text(range.map(|range| range.1)),
         "conditions": conditions,
         "notes": translation.notes,
     })

@@ -90,7 +90,7 @@ async fn answer(tsd: &Tsd, request: &Request) -> Response {
         Err(error) => Err(error),
     };
     answer.unwrap_or_else(|error| {
-        let is_page = is_page(&request.path) && !request.path.starts_with("/s/");
+        let is_page = request.is_page() && !request.path.starts_with("/s/");
         if is_page {
             pages::error(request, &error)
         } else {
@@ -110,12 +110,6 @@ fn check_serializer(request: &Request) -> Result<(), Error> {
     }
 }
 
-/// Whether a path is not of the API.
-fn is_page(path: &str) -> bool {
-    let first = path.split('/').nth(1).unwrap_or_default();
-    !first.eq_ignore_ascii_case("api")
-}
-
 /// Whether endpoints exist in a mode.
 fn is_served(mode: Mode, parts: &[&str]) -> bool {
     match (mode, parts) {
@@ -124,7 +118,10 @@ fn is_served(mode: Mode, parts: &[&str]) -> bool {
             *first,
             "put" | "rollup" | "histogram" | "annotation" | "annotations" | "uid" | "tree"
         ),
-        (Mode::WriteOnly, [first, ..]) => !matches!(*first, "query" | "search" | "suggest" | ""),
+        (Mode::WriteOnly, ["", page, ..]) => {
+            matches!(*page, "aggregators" | "logs" | "stats" | "version")
+        }
+        (Mode::WriteOnly, [first, ..]) => !matches!(*first, "query" | "search" | "suggest"),
         _ => true,
     }
 }
@@ -312,6 +309,17 @@ mod tests {
             assert!(body.starts_with(&format!("{callback}([")), "{body}");
         }
         assert!(get("").1.starts_with('['));
+        // Pages of the user interface know no callbacks.
+        for page in ["/aggregators", "/suggest?type=metrics", "/version?json"] {
+            let separator = if page.contains('?') { '&' } else { '?' };
+            for callback in ["cb", "alert(1)"] {
+                let target = format!("{page}{separator}jsonp={callback}");
+                let request = Request::new(Method::GET, &target, HeaderMap::new(), "".into());
+                let Response { status, body, .. } = block_on(handle(&tsd, &request));
+                assert_eq!(status, StatusCode::OK, "{target}");
+                assert!(body.starts_with(b"[") || body.starts_with(b"{"), "{target}");
+            }
+        }
         let too_long = "f".repeat(129);
         for callback in ["alert(1);f", "%3Cscript%3E", "f%0A", "%C3%A4", &too_long] {
             let (status, body) = get(callback);
@@ -347,10 +355,11 @@ mod tests {
             let (status, body) = ask(&on, method, target);
             assert!([200, 404].contains(&status), "{target}: {status} {body}");
         }
-        // Neither names another verb, or a function.
+        // None names another verb, or a function that counts.
         for target in [
             "/api/version?method_override=get",
             "/api/version?jsonp=",
+            "/version?json&jsonp=f",
             "/api/aggregators",
         ] {
             assert_eq!(ask(&off, Method::GET, target).0, 200, "{target}");
@@ -395,6 +404,14 @@ mod tests {
             ("/api/query", true, false),
             ("/api/suggest", true, false),
             ("/q", true, false),
+            ("/", true, false),
+            ("/s/logo.png", true, false),
+            ("/favicon.ico", true, false),
+            ("/suggest", true, false),
+            ("/aggregators", true, true),
+            ("/logs", true, true),
+            ("/stats", true, true),
+            ("/version", true, true),
             ("/api/version", true, true),
         ] {
             assert!(served(Mode::ReadWrite, path));

@@ -31,6 +31,8 @@ const LAST: char = '~';
 pub(super) async fn handle(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let fields = match request.method {
         Method::GET => Fields::Parameters(request),
+        // A page has its parameters in its address.
+        Method::POST if request.is_page() => Fields::Parameters(request),
         Method::POST => Fields::of_json(required_json(request)?)?,
         _ => return Err(Error::method_not_allowed(&request.method)),
     };
@@ -165,6 +167,21 @@ mod tests {
             (Some(i32::MAX), NAMES_MAX),
         ] {
             assert_eq!(names_wanted(max), expected, "{max:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_has_its_parameters_in_its_address() {
+        let clock = Arc::new(ManualClock::at(0));
+        let tsd = Tsd::open(Config::default(), MemoryStore::stores(), clock);
+        let tsd = block_on(tsd).unwrap();
+        for (target, expected) in [("/suggest?type=metrics", true), ("/api/suggest", false)] {
+            let request = Request::new(Method::POST, target, HeaderMap::new(), "x".into());
+            assert_eq!(
+                block_on(handle(&tsd, &request)).is_ok(),
+                expected,
+                "{target}"
+            );
         }
     }
 

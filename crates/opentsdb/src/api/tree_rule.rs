@@ -7,6 +7,7 @@ use super::fields::Fields;
 use super::tree::{find, unsupported};
 use crate::catalog::{RecordsEdit, check_texts};
 use crate::error::Error;
+use crate::java::bytes_text;
 use crate::request::Request;
 use crate::response::Response;
 use crate::tree::{RULES_MAX, RuleEdit, RuleType, Tree};
@@ -23,37 +24,74 @@ pub(super) async fn one(tsd: &Tsd, request: &Request, verb: &Method) -> Result<R
     };
     let place = parse_place(&fields)?;
     let (id, level, order) = place;
-    let missing = || {
-        let message = format!("Unable to locate rule: [{id}:{level}:{order}]");
-        Error::not_found(message)
-    };
     match *verb {
         Method::GET => {
             let tree = find(tsd, id)?;
-            Ok(shown(&tree, level, order).ok_or_else(missing)?)
+            let edit = parse_edit(&fields)?;
+            shown(&tree, level, order).ok_or_else(|| missing(place, &edit))
         }
         Method::POST | Method::PUT => {
             let records = tsd.records.lock().await;
             let mut tree = Tree::clone(&*find(tsd, id)?);
             let edit = parse_edit(&fields)?;
-            if edit.is_empty() {
+            if !changes(place, &edit) {
                 return Ok(Response::unchanged());
             }
-            put(tsd, &mut tree, place, edit, *verb == Method::PUT)?;
-            let response = shown(&tree, level, order).ok_or_else(missing)?;
+            let replaces = *verb == Method::PUT;
+            let before = shown(&tree, level, order).filter(|_| !replaces);
+            let lost = missing(place, &edit);
+            put(tsd, &mut tree, place, edit, replaces)?;
+            let response = shown(&tree, level, order).ok_or(lost)?;
+            if before.as_ref() == Some(&response) {
+                return Ok(Response::unchanged());
+            }
             store(tsd, records, tree).await?;
             Ok(response)
         }
         Method::DELETE => {
             let records = tsd.records.lock().await;
             let mut tree = Tree::clone(&*find(tsd, id)?);
-            tree.rule(level, order).ok_or_else(missing)?;
+            let edit = parse_edit(&fields)?;
+            tree.rule(level, order)
+                .ok_or_else(|| missing(place, &edit))?;
             tree.remove_rule(level, order);
             store(tsd, records, tree).await?;
             Ok(Response::done())
         }
         _ => Err(unsupported()),
     }
+}
+
+/// Returns `true` if a request says something of a rule besides the tree that has it. A level and
+/// an order other than 0 do, as in the original.
+fn changes((_, level, order): RulePlace, edit: &RuleEdit) -> bool {
+    level != 0 || order != 0 || !edit.is_empty()
+}
+
+/// A rule that is not there, by what the request calls it.
+fn missing((id, level, order): RulePlace, edit: &RuleEdit) -> Error {
+    let kind = edit.kind.map_or("null", RuleType::name);
+    Error::not_found(format!(
+        "Unable to locate rule: [{id}:{level}:{order}:{kind}]"
+    ))
+}
+
+/// Deletes all rules of a tree. Without any, the original fails.
+fn delete_all(tree: &mut Tree) -> Result<(), Error> {
+    if tree.rules.is_empty() {
+        let row = bytes_text(&tree.id.to_be_bytes());
+        return Err(invalid(format!(
+            "Don't pass an empty list of qualifiers, this would delete the entire row of \
+             table=\"tsdb-tree\" at key{row}"
+        )));
+    }
+    tree.rules.clear();
+    Ok(())
+}
+
+/// An argument that the original refuses.
+fn invalid(message: String) -> Error {
+    Error::bad_request(message.clone()).with_details(message)
 }
 
 /// `/api/tree/rules`
@@ -65,7 +103,7 @@ pub(super) async fn many(tsd: &Tsd, request: &Request, verb: &Method) -> Result<
             let id = parse_tree(&Fields::of(request)?)?;
             let records = tsd.records.lock().await;
             let mut tree = Tree::clone(&*find(tsd, id)?);
-            tree.rules.clear();
+            delete_all(&mut tree)?;
             store(tsd, records, tree).await?;
             return Ok(Response::done());
         }
@@ -92,10 +130,10 @@ pub(super) async fn many(tsd: &Tsd, request: &Request, verb: &Method) -> Result<
     let records = tsd.records.lock().await;
     let mut tree = Tree::clone(&*find(tsd, id)?);
     if replaces {
-        tree.rules.clear();
+        delete_all(&mut tree)?;
     }
     for (place, edit) in edits {
-        if !edit.is_empty() {
+        if changes(place, &edit) {
             put(tsd, &mut tree, place, edit, replaces)?;
         }
     }
@@ -124,7 +162,11 @@ fn parse_place(fields: &Fields<'_>) -> Result<RulePlace, Error> {
 fn parse_edit(fields: &Fields<'_>) -> Result<RuleEdit, Error> {
     let kind = fields.filled("type", "type")?.map(|kind| {
         let parsed = RuleType::parse(&kind);
-        parsed.ok_or_else(|| Error::bad_request(format!("Invalid rule type: {kind}")))
+        parsed.ok_or_else(|| match fields {
+            Fields::Parameters(_) => Error::bad_request("Unable to parse the 'type' parameter")
+                .with_details("Unrecognized rule type"),
+            Fields::Body(_) => Error::bad_request(format!("Invalid rule type: {kind}")),
+        })
     });
     let edit = RuleEdit {
         kind: kind.transpose()?,
@@ -155,7 +197,7 @@ fn put(
     let before = tree.rule(level, order).filter(|_| !replaces);
     let rule = edit
         .apply((tree.id, level, order), before)
-        .map_err(Error::bad_request)?;
+        .map_err(invalid)?;
     tree.put_rule(rule);
     if tree.rule_count() + tsd.trees.rules_beside(tree.id) > RULES_MAX {
         return Err(Error::bad_request(format!(

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use super::document::{ExpQuery, ExpressionEntry, Metric};
 use super::expression::Expression;
 use super::join::{
-    Cells, Columns, Identity, Join, Joined, SetOperator, Variable, column, compute, union_of_times,
+    Cells, Columns, Identity, Join, JoinedSeries, SetOperator, Variable, column, compute,
+    union_of_times,
 };
 use crate::allowance::Allowance;
 use crate::error::Error;
@@ -43,7 +44,7 @@ struct MetricVariable {
 
 struct ExpressionVariable<'a> {
     expression: &'a Expression,
-    joined: Vec<Joined>,
+    joined: JoinedSeries,
     series: Vec<Identity>,
     fill: f64,
 }
@@ -103,12 +104,12 @@ impl<'a> Evaluation<'a> {
         let variables: Vec<Variable<'_>> = variables.collect();
         let joined = join.join(&self.tsd.uids, &variables);
         let has_series = variables.iter().any(|variable| !variable.series.is_empty());
-        if joined.is_empty() && has_series && join.operator == SetOperator::Intersection {
+        if joined.all.is_empty() && has_series && join.operator == SetOperator::Intersection {
             return Err(no_intersections(entry, join));
         }
         let variable = ExpressionVariable {
             expression,
-            series: joined.iter().map(|j| j.identity.clone()).collect(),
+            series: joined.all.iter().map(|j| j.identity.clone()).collect(),
             joined,
             fill: entry.fill.as_ref().map_or(f64::NAN, |fill| fill.value),
         };
@@ -150,11 +151,12 @@ impl<'a> Evaluation<'a> {
             let Some(variable) = self.expressions.get(id) else {
                 continue;
             };
-            self.cells.add(variable.joined.len(), times.len())?;
+            let joined = &variable.joined.all;
+            self.cells.add(joined.len(), times.len())?;
             let names = variable.expression.variables().iter();
             let inputs = names.filter_map(|name| columns.get(name.as_str()));
             let inputs: Vec<_> = inputs.map(|(columns, fill)| (columns, *fill)).collect();
-            let values = compute(variable.expression, &variable.joined, &inputs, times.len());
+            let values = compute(variable.expression, joined, &inputs, times.len());
             columns.insert(id, (values, variable.fill));
         }
         let series = self.variable(id).series.to_vec();
@@ -166,7 +168,7 @@ impl<'a> Evaluation<'a> {
         }))
     }
 
-    /// The points whose times count: those of a metric, or of the series that expressions join.
+    /// The points whose times are rows: those of a metric, or of series of the expressions' joins.
     fn counted(&self, id: &str, needed: &HashSet<&str>) -> Vec<&ResultPoints> {
         if let Some(metric) = self.metrics.get(id) {
             return metric.results.iter().map(|s| &s.points).collect();
@@ -177,9 +179,9 @@ impl<'a> Evaluation<'a> {
             let names = variable.expression.variables().iter().enumerate();
             for (v, name) in names {
                 let results = self.metrics.get(name.as_str()).map(|m| &m.results);
-                let inputs = variable.joined.iter().filter_map(|j| *j.inputs.get(v)?);
-                let joined = inputs.filter_map(|s| results?.get(s));
-                counted.extend(joined.map(|s| &s.points));
+                let of_rows = variable.joined.of_rows.get(v).into_iter().flatten();
+                let series = of_rows.filter_map(|s| results?.get(*s));
+                counted.extend(series.map(|s| &s.points));
             }
         }
         counted

@@ -1,6 +1,6 @@
 //! Which series of several variables belong together, and what an expression makes of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::StatusCode;
 use icecore_model::Labels;
@@ -84,14 +84,31 @@ pub(crate) struct Joined {
     pub(crate) inputs: Vec<Option<usize>>,
 }
 
+/// Tags by which series of different variables are joined.
+type Key = Vec<NameKey>;
+
+/// The outcome of a join.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct JoinedSeries {
+    pub(crate) all: Vec<Joined>,
+    /// For each variable, the series whose times are rows: also those that another series of the
+    /// same key has taken the place of.
+    pub(crate) of_rows: Vec<Vec<usize>>,
+}
+
 impl Join {
-    /// The series of all variables by their tags, in the order of UIDs. Tags are those of the first
-    /// variable.
-    pub(crate) fn join(self, uids: &Uids, variables: &[Variable<'_>]) -> Vec<Joined> {
-        let mut by_key: BTreeMap<Vec<NameKey>, Vec<Option<usize>>> = BTreeMap::new();
-        for (v, variable) in variables.iter().enumerate() {
-            for (s, series) in variable.series.iter().enumerate() {
-                let key = self.key(uids, series, variable.query_tagks);
+    /// Joins the series of all variables by their tags, in the order of UIDs. Tags are those of the
+    /// first variable. Of several series of a variable with one key the last one counts.
+    pub(crate) fn join(self, uids: &Uids, variables: &[Variable<'_>]) -> JoinedSeries {
+        let keys = variables.iter().map(|variable| {
+            let series = variable.series.iter();
+            let keys = series.map(|series| self.key(uids, series, variable.query_tagks));
+            keys.collect::<Vec<Key>>()
+        });
+        let keys: Vec<Vec<Key>> = keys.collect();
+        let mut by_key: BTreeMap<&Key, Vec<Option<usize>>> = BTreeMap::new();
+        for (v, keys) in keys.iter().enumerate() {
+            for (s, key) in keys.iter().enumerate() {
                 let inputs = by_key.entry(key);
                 inputs.or_insert_with(|| vec![None; variables.len()])[v] = Some(s);
             }
@@ -104,10 +121,47 @@ impl Join {
             identity: combined(uids, variables, &inputs),
             inputs,
         });
-        joined.collect()
+        JoinedSeries {
+            all: joined.collect(),
+            of_rows: self.of_rows(&keys),
+        }
     }
 
-    fn key(self, uids: &Uids, series: &Identity, query_tagks: &[String]) -> Vec<NameKey> {
+    /// Returns the series whose times are rows. The original goes through the variables of an
+    /// intersection one after the other and leaves out what the others lack; of series before that
+    /// have one key it then finds the last alone.
+    fn of_rows(self, keys: &[Vec<Key>]) -> Vec<Vec<usize>> {
+        let mut is_out: Vec<Vec<bool>> = keys.iter().map(|of| vec![false; of.len()]).collect();
+        if self.operator == SetOperator::Intersection {
+            let lasts = keys.iter().map(|of| of.iter().zip(0..).collect());
+            let lasts: Vec<BTreeMap<&Key, usize>> = lasts.collect();
+            let mut kept: BTreeSet<&Key> = keys.iter().take(1).flatten().collect();
+            for (v, of_variable) in keys.iter().enumerate().skip(1) {
+                for (key, is_out) in of_variable.iter().zip(&mut is_out[v]) {
+                    *is_out = !kept.contains(key);
+                }
+                let is_here = |key: &&Key| lasts[v].contains_key(*key);
+                let (here, missing): (BTreeSet<_>, BTreeSet<_>) =
+                    kept.into_iter().partition(is_here);
+                for key in missing {
+                    for (before, last) in lasts[..v].iter().enumerate() {
+                        if let Some(s) = last.get(key) {
+                            is_out[before][*s] = true;
+                        }
+                    }
+                }
+                kept = here;
+            }
+        }
+        let of_variable = |is_out: Vec<bool>| {
+            let series = is_out.into_iter().enumerate();
+            let series = series.filter(|(_, is_out)| !is_out);
+            series.map(|(s, _)| s).collect::<Vec<usize>>()
+        };
+        is_out.into_iter().map(of_variable).collect()
+    }
+
+    fn key(self, uids: &Uids, series: &Identity, query_tagks: &[String]) -> Key {
         // Without tags, what was aggregated does not count either.
         if series.tags.is_empty() {
             return Vec::new();
@@ -248,6 +302,10 @@ mod tests {
     }
 
     fn joined(join: Join, sets: &[Vec<Identity>], query_tagks: &[&str]) -> Vec<Joined> {
+        outcome(join, sets, query_tagks).all
+    }
+
+    fn outcome(join: Join, sets: &[Vec<Identity>], query_tagks: &[&str]) -> JoinedSeries {
         let uids = Uids::new([3, 3, 3], false);
         let query_tagks: Vec<String> = query_tagks.iter().map(|k| (*k).to_owned()).collect();
         let variables = sets.iter().map(|series| Variable {
@@ -285,6 +343,43 @@ mod tests {
         assert_eq!(inputs(&found), [[Some(0), Some(1)]]);
         assert_eq!(found[0].identity.tags, [("host".into(), "web01".into())]);
         assert_eq!(joined(intersection, &[sets[0].clone(), vec![]], &[]), []);
+    }
+
+    #[test]
+    fn series_of_one_key_have_rows_although_one_counts() {
+        let of = |metric: &str, tags: &[(&str, &str)]| {
+            let series = tags
+                .iter()
+                .map(|(h, dc)| identity(metric, &[("host", h), ("dc", dc)], &[]));
+            series.collect::<Vec<_>>()
+        };
+        let sets = [
+            of("a", &[("x", "1"), ("x", "2"), ("y", "1"), ("y", "2")]),
+            of("b", &[("z", "1"), ("x", "1"), ("z", "2")]),
+        ];
+        let union = Join {
+            use_query_tags: true,
+            ..Join::default()
+        };
+        let found = outcome(union, &sets, &["host"]);
+        assert_eq!(
+            inputs(&found.all),
+            [
+                vec![Some(1), Some(1)],
+                vec![Some(3), None],
+                vec![None, Some(2)]
+            ]
+        );
+        assert_eq!(found.of_rows, [vec![0, 1, 2, 3], vec![0, 1, 2]]);
+        let intersection = Join {
+            operator: SetOperator::Intersection,
+            ..union
+        };
+        let found = outcome(intersection, &sets, &["host"]);
+        assert_eq!(inputs(&found.all), [[Some(1), Some(1)]]);
+        // Of the first variable the last series of a missing key is left out, of others all are.
+        assert_eq!(found.of_rows, [vec![0, 1, 2], vec![1]]);
+        assert_eq!(outcome(intersection, &[], &[]), JoinedSeries::default());
     }
 
     #[test]

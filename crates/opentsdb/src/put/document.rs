@@ -23,13 +23,14 @@ fn unparsable(reason: &str) -> Error {
     Error::bad_request("Unable to parse the given JSON").with_details(reason)
 }
 
-/// All points of a document are handed to `write`, which says what is wrong with one; the document
-/// is refused before that where a field has the wrong type.
+/// All points of a document, but for those that are `null`, are handed to `write`, which says what
+/// is wrong with one, and may change the tags that are shown with that; the document is refused
+/// before that where a field has the wrong type.
 pub(super) fn write_points<T>(
     text: &str,
     with_details: bool,
     read: impl Fn(&DocumentPoint<'_>) -> Result<T, Error>,
-    mut write: impl FnMut(&DocumentPoint<'_>, &T) -> Result<(), PutError>,
+    mut write: impl FnMut(&mut DocumentPoint<'_>, &T) -> Result<(), PutError>,
     show: impl Fn(&T, &mut Vec<(&'static str, String)>),
 ) -> Result<Report, Error> {
     let document = Json::parse(text).map_err(|error| unparsable(error.reason))?;
@@ -43,22 +44,30 @@ pub(super) fn write_points<T>(
         let point = DocumentPoint::read(json)?;
         point.map(|p| read(&p).map(|more| (p, more))).transpose()
     };
-    let points: Vec<_> = elements.iter().map(read).collect::<Result<_, Error>>()?;
+    let mut points: Vec<_> = elements.iter().map(read).collect::<Result<_, Error>>()?;
     let mut report = Report::new(points.len(), with_details);
-    for point in &points {
+    let mut number = 0;
+    for point in &mut points {
         let Some((point, more)) = point else {
             report.fail("Unexpected null datapoint encountered in set.", || {
                 "null".into()
             });
             continue;
         };
-        if let Err(error) = write(point, more) {
-            report.fail(&error.http_text(), || {
-                let mut fields = Vec::new();
-                show(more, &mut fields);
-                point.to_json(fields)
-            });
+        let shown = |point: &DocumentPoint<'_>| {
+            let mut fields = Vec::new();
+            show(more, &mut fields);
+            point.to_json(fields)
+        };
+        match write(point, more) {
+            Err(error) => report.fail(&error.http_text(), || shown(&*point)),
+            // The store may still refuse it.
+            Ok(()) if with_details => {
+                report.shown.insert(number, shown(&*point));
+            }
+            Ok(()) => {}
         }
+        number += 1;
     }
     Ok(report)
 }

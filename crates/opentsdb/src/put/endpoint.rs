@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use icecore_model::WriteOutcome;
 use icecore_wire::opentsdb::put_json::{PutPoint, parse_tags, read_points};
 
 use super::append::append;
@@ -18,9 +19,33 @@ pub(crate) async fn put(tsd: &Tsd, request: &Request) -> Result<Response, Error>
     let body = request.body.clone();
     let with_details = answer.details;
     let write = move |writer: &mut PointWriter<'_>| write_document(writer, &body, with_details);
-    let appended = append(tsd, Duration::ZERO, write).await?;
+    let mut appended = append(tsd, Duration::ZERO, write).await?;
     appended.durable.wait().await?;
+    if appended.report.shows(&appended.outcome) {
+        show_refused(&request.body, &appended.outcome, &mut appended.report)?;
+    }
     Ok(answer.response(appended.report, &appended.outcome))
+}
+
+/// Reads the points once more that the store refused: while they are written, it is not known
+/// which.
+fn show_refused(body: &[u8], outcome: &WriteOutcome, report: &mut Report) -> Result<(), Error> {
+    let points = read_document(body)?;
+    for reason in 0..outcome.rejected.len() {
+        for number in report.refused(outcome, reason) {
+            if let Some(Some(point)) = points.get(number as usize) {
+                report.shown.insert(number, datapoint_json(point));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_document(body: &[u8]) -> Result<Vec<Option<PutPoint<'_>>>, Error> {
+    let mut points = Vec::new();
+    read_points(document_text(body)?, &mut points)
+        .map_err(|e| Error::bad_request("Unable to parse the given JSON").with_details(e.reason))?;
+    Ok(points)
 }
 
 fn write_document(
@@ -28,20 +53,15 @@ fn write_document(
     body: &[u8],
     with_details: bool,
 ) -> Result<Report, Error> {
-    let text = document_text(body)?;
-    let mut points = Vec::new();
-    read_points(text, &mut points)
-        .map_err(|e| Error::bad_request("Unable to parse the given JSON").with_details(e.reason))?;
+    let points = read_document(body)?;
     if points.is_empty() {
         return Err(Error::bad_request("No datapoints found in content"));
     }
     let mut report = Report::new(points.len(), with_details);
-    if let [Some(point)] = points.as_slice()
-        && with_details
-    {
-        report.only = datapoint_json(point);
-    }
     for point in &points {
+        if with_details {
+            writer.sink.point();
+        }
         if let Err(error) = write_point(writer, point.as_ref()) {
             writer.refuse(&error);
             report.fail(&error.http_text(), || match point {

@@ -21,6 +21,8 @@ pub(crate) enum PutError {
     UnknownCodec(i64),
     /// A histogram of a line that cannot be read, about which the original says nothing.
     Unreadable,
+    /// A point that the original takes and then fails to store.
+    Unstorable(&'static str),
 }
 
 impl PutError {
@@ -36,6 +38,7 @@ impl PutError {
             Self::UnknownName(_) => "Unknown metric".into(),
             Self::UnknownInterval(_) | Self::Unreadable => "Unexpected exception".into(),
             Self::UnknownCodec(id) => format!("No codec found mapped to ID {id}").into(),
+            Self::Unstorable(message) => format!("Storage exception: {message}").into(),
         }
     }
 
@@ -50,6 +53,7 @@ impl PutError {
             ),
             Self::UnknownCodec(_) => format!("{command}: HBase error: {}\n", self.http_text()),
             Self::Unreadable => String::new(),
+            Self::Unstorable(message) => format!("{command}: HBase error: {message}\n"),
         }
     }
 

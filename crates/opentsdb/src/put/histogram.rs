@@ -50,6 +50,7 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
                 })
             },
             |point, counts| {
+                writer.sink.point();
                 let value = point.value.unwrap_or_default();
                 let series = point.series(false)?;
                 let histogram = if value.is_empty() {

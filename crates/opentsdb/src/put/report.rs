@@ -1,5 +1,7 @@
 //! What is answered to a request that writes.
 
+use std::collections::BTreeMap;
+
 use http::{Method, StatusCode};
 use icecore_model::WriteOutcome;
 
@@ -14,8 +16,8 @@ pub(super) struct Report {
     failed: usize,
     /// `{"datapoint":…,"error":…}` of each that failed, if they are wanted.
     errors: Option<Vec<String>>,
-    /// The point, where there is one alone.
-    pub(super) only: String,
+    /// Points as errors show them, by the numbers under which the store was given them.
+    pub(super) shown: BTreeMap<u32, String>,
 }
 
 impl Report {
@@ -24,36 +26,59 @@ impl Report {
             points,
             failed: 0,
             errors: with_details.then(Vec::new),
-            only: "null".into(),
+            shown: BTreeMap::new(),
         }
     }
 
     pub(super) fn fail(&mut self, error: &str, datapoint: impl FnOnce() -> String) {
         self.failed += 1;
-        if let Some(errors) = &mut self.errors {
-            let mut entry = format!("{{\"datapoint\":{},\"error\":", datapoint());
-            push_text(&mut entry, error);
-            entry.push('}');
-            errors.push(entry);
+        if self.errors.is_some() {
+            self.push_error(&datapoint(), error);
         }
     }
 
-    /// Points that the store refused. It does not say which ones.
+    /// Returns `true` if the points that the store refused have to be shown.
+    pub(super) fn shows(&self, outcome: &WriteOutcome) -> bool {
+        self.errors.is_some() && !outcome.rejected.is_empty()
+    }
+
+    /// The numbers of the points that the store refused for a reason, as far as it says so.
+    pub(super) fn refused(&self, outcome: &WriteOutcome, reason: usize) -> Vec<u32> {
+        if self.points == 1 {
+            return vec![0];
+        }
+        let points = outcome.refused_points.iter();
+        let points = points.filter(|refused| refused.reason as usize == reason);
+        points.map(|refused| refused.point).collect()
+    }
+
+    /// Adds the points that the store refused.
     fn refuse(&mut self, outcome: &WriteOutcome) {
-        for rejection in &outcome.rejected {
+        for (at, rejection) in outcome.rejected.iter().enumerate() {
             let count = usize::try_from(rejection.count).unwrap_or(usize::MAX);
             self.failed = self.failed.saturating_add(count).min(self.points);
-            if let Some(errors) = &mut self.errors {
-                let mut entry = format!("{{\"datapoint\":{},\"error\":", self.only);
-                let reason = &rejection.reason;
-                if self.points == 1 {
-                    push_text(&mut entry, reason);
-                } else {
-                    push_text(&mut entry, &format!("{reason} (×{count})"));
-                }
-                entry.push('}');
-                errors.push(entry);
+            if self.errors.is_none() {
+                continue;
             }
+            let reason = &rejection.reason;
+            let points = self.refused(outcome, at);
+            for point in &points {
+                let shown = self.shown.remove(point);
+                self.push_error(shown.as_deref().unwrap_or("null"), reason);
+            }
+            let others = count.saturating_sub(points.len());
+            if others > 0 {
+                self.push_error("null", &format!("{reason} (×{others})"));
+            }
+        }
+    }
+
+    fn push_error(&mut self, datapoint: &str, error: &str) {
+        if let Some(errors) = &mut self.errors {
+            let mut entry = format!("{{\"datapoint\":{datapoint},\"error\":");
+            push_text(&mut entry, error);
+            entry.push('}');
+            errors.push(entry);
         }
     }
 }

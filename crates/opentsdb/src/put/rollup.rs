@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use icecore_model::{NumberForm, Sample};
 use icecore_wire::opentsdb::number::parse_number;
+use icecore_wire::opentsdb::put_json::JsonTag;
 
 use super::append::append;
 use super::document::write_points;
@@ -15,50 +17,77 @@ use super::series::{SeriesText, Tag, tags_text};
 use super::writer::{PointWriter, announce};
 use crate::aggregator_names::AGGREGATOR_NAMES;
 use crate::error::Error;
+use crate::java::hash_map_order;
 use crate::json::push_text;
 use crate::request::Request;
 use crate::response::Response;
 use crate::rollup::{RollupConfig, RollupKind};
 use crate::tsd::Tsd;
 
-/// What a point says about how it was computed, as sent. Empty is absent.
+/// The aggregation of a point, as sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RollupSpec<'a> {
     pub(crate) interval: Option<&'a str>,
     pub(crate) function: Option<&'a str>,
+    /// The point is a pre-aggregate where this is given, even if it is empty.
     pub(crate) group_by: Option<&'a str>,
 }
 
 impl<'a> RollupSpec<'a> {
-    /// `1h-SUM`, `1h-SUM:MAX` or `MAX`, as lines have it.
+    /// Reads `1h-SUM`, `1h-SUM:MAX` or `MAX`, as lines have it. Colons at the end do not count, and
+    /// neither does a third part.
     pub(crate) fn parse(text: &'a str) -> Self {
-        let filled = |text: &'a str| Some(text).filter(|text| !text.is_empty());
-        let Some((interval, functions)) = text.split_once('-') else {
-            return Self {
-                group_by: filled(text),
-                ..Self::default()
-            };
-        };
-        let (function, group_by) = functions.split_once(':').unwrap_or((functions, ""));
+        let mut parts = text.trim_end_matches(':').split(':');
+        let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+        let (interval, function) = first.split_once('-').unzip();
         Self {
-            interval: filled(interval),
-            function: filled(function),
-            group_by: filled(group_by),
+            interval,
+            function,
+            group_by: second.or(interval.is_none().then_some(first)),
         }
+    }
+
+    /// Returns the interval and the function, without those that are empty.
+    fn filled(&self) -> (Option<&'a str>, Option<&'a str>) {
+        (filled(self.interval), filled(self.function))
     }
 
     /// Something is missing without which nothing is known.
     fn check_presence(&self) -> Result<(), PutError> {
-        let missing = if self.interval.is_none() && self.group_by.is_none() {
-            "Missing interval"
-        } else if self.function.is_none() && (self.interval.is_some() || self.group_by.is_none()) {
-            "Missing aggregator"
-        } else {
-            return Ok(());
+        let (interval, function) = self.filled();
+        let missing = match filled(self.group_by) {
+            Some(_) => return Ok(()),
+            None if interval.is_none() => "Missing interval",
+            None if function.is_none() => "Missing aggregator",
+            None => return Ok(()),
         };
         Err(PutError::argument(missing))
     }
 }
+
+fn filled(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.is_empty())
+}
+
+/// A point whose tags say how it was aggregated.
+struct TaggedRollup<'a> {
+    metric: &'a str,
+    tags: Vec<Tag<'a>>,
+    sample: Sample,
+    form: NumberForm,
+    timestamp: i64,
+}
+
+impl TaggedRollup<'_> {
+    fn into_tags(self) -> Vec<JsonTag> {
+        let tags = self.tags.into_iter();
+        let tags = tags.map(|(name, value)| (name.into_owned(), value.map(Cow::into_owned)));
+        tags.collect()
+    }
+}
+
+/// The fields of a document that only rollups have.
+const FIELDS: [&str; 3] = ["interval", "aggregator", "groupByAggregator"];
 
 pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let answer = Answer::of(request)?;
@@ -68,15 +97,12 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
             document_text(&body)?,
             answer.details,
             |point| {
-                let text = |name| {
-                    let text = point.text(name)?;
-                    Ok::<_, Error>(text.filter(|text| !text.is_empty()).map(String::from))
-                };
-                let names = ["interval", "aggregator", "groupByAggregator"];
-                let [interval, function, group_by] = names.map(text);
+                let text = |name| Ok::<_, Error>(point.text(name)?.map(String::from));
+                let [interval, function, group_by] = FIELDS.map(text);
                 Ok([interval?, function?, group_by?])
             },
             |point, [interval, function, group_by]| {
+                writer.sink.point();
                 let series = point.series(true)?;
                 let spec = RollupSpec {
                     interval: interval.as_deref(),
@@ -85,11 +111,16 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
                 };
                 spec.check_presence()?;
                 let value = point.value.unwrap_or_default();
-                writer.write_rollup(series, spec, point.timestamp, value)
+                let tagged = writer.tag_rollup(series, spec, point.timestamp, value)?;
+                let written = writer.write_tagged(&tagged, spec);
+                if written.is_err() {
+                    // Errors show the tags that the original has added by then.
+                    point.tags = Some(tagged.into_tags());
+                }
+                written
             },
             |texts, fields| {
-                let names = ["interval", "aggregator", "groupByAggregator"];
-                for (name, text) in names.into_iter().zip(texts) {
+                for (name, text) in FIELDS.into_iter().zip(texts) {
                     if let Some(text) = text {
                         let mut json = String::new();
                         push_text(&mut json, text);
@@ -112,46 +143,82 @@ impl PointWriter<'_> {
         timestamp: i64,
         value: &str,
     ) -> Result<(), PutError> {
+        let tagged = self.tag_rollup(series, spec, timestamp, value)?;
+        self.write_tagged(&tagged, spec)
+    }
+
+    /// Reads a point, and adds the tag that says how it was aggregated.
+    fn tag_rollup<'a>(
+        &mut self,
+        series: SeriesText<'a>,
+        spec: RollupSpec<'_>,
+        timestamp: i64,
+        value: &str,
+    ) -> Result<TaggedRollup<'a>, PutError> {
         self.tally.rollups += 1;
         let mut tags = series.tags()?;
-        let (mut sample, form) = sample(series, timestamp, value)?;
-        let Some(rollups) = self.rollups else {
+        let (sample, form) = sample(series, timestamp, value)?;
+        let metric = series.metric();
+        if self.rollups.is_none() {
             let message = "No rollup or aggregations were configured";
             return Err(PutError::argument(message));
-        };
+        }
+        if spec.group_by == Some("") {
+            let tags = tags_text(&tags);
+            return Err(PutError::Argument(format!(
+                "Cannot write a group by data point without specifying the aggregation function. \
+                 Metric={metric} tags={tags}"
+            )));
+        }
         if is_milliseconds(timestamp) {
             return Err(bad_timestamp(series, timestamp, parse_number(value)?));
         }
-        let metric = series.metric();
         self.tag_aggregate(metric, &mut tags, spec.group_by)?;
-        self.naming.check(metric, &tags)?;
-        let interval = match spec.interval {
-            None => None,
-            Some(interval) => {
-                let found = rollups.interval(interval);
-                let unknown = || PutError::UnknownInterval(interval.to_owned());
-                Some(found.ok_or_else(unknown)?)
-            }
-        };
-        let function = spec.function.filter(|_| interval.is_some());
-        if let Some(function) = function {
-            self.check_function(rollups, function, metric, &tags)?;
+        Ok(TaggedRollup {
+            metric,
+            tags,
+            sample,
+            form,
+            timestamp,
+        })
+    }
+
+    fn write_tagged(
+        &mut self,
+        tagged: &TaggedRollup<'_>,
+        spec: RollupSpec<'_>,
+    ) -> Result<(), PutError> {
+        let TaggedRollup { metric, tags, .. } = tagged;
+        let (interval, function) = spec.filled();
+        if let Some(group_by) = spec.group_by {
+            self.check_group_by(group_by, metric, tags)?;
+        }
+        self.naming.check(metric, tags)?;
+        let mut rolled = None;
+        if let (Some(text), Some(rollups)) = (interval, self.rollups) {
+            let interval = rollups.interval(text);
+            let interval = interval.ok_or_else(|| PutError::UnknownInterval(text.to_owned()))?;
+            rolled = Some((interval, function_of(rollups, function)?));
+        }
+        self.check_function(function, metric, tags)?;
+        if rolled.is_none() && spec.group_by.is_none() {
+            let message = "Interval cannot be null for a non-group by point";
+            return Err(PutError::Unstorable(message));
+        }
+        let mut sample = tagged.sample;
+        if let Some((interval, _)) = rolled {
+            sample.timestamp_ms = interval.start_s(tagged.timestamp) * 1000;
         }
         let kind = RollupKind {
-            interval: interval
-                .zip(function)
-                .map(|(interval, function)| (interval.text.clone(), function.to_lowercase())),
+            interval: rolled.map(|(interval, function)| (interval.text.clone(), function)),
             is_group_by: spec.group_by.is_some(),
         };
-        if let Some(interval) = interval {
-            sample.timestamp_ms = interval.start_s(timestamp) * 1000;
-        }
         let changes = &mut self.learned.changes;
-        let identified = self
-            .naming
-            .identify(metric, &tags, Some(&kind), Some(form), changes)?;
+        let identified =
+            self.naming
+                .identify(metric, tags, Some(&kind), Some(tagged.form), changes)?;
         announce(self.sink, &identified.labels);
-        self.sink.number(sample, form);
+        self.sink.number(sample, tagged.form);
         Ok(())
     }
 
@@ -187,14 +254,21 @@ impl PointWriter<'_> {
                 tag.1 = Some(Cow::Owned(value));
             }
         }
-        let Some(group_by) = group_by else {
-            return Ok(());
-        };
+        hash_map_order(tags, |tag| tag.0.as_ref());
+        Ok(())
+    }
+
+    fn check_group_by(
+        &self,
+        group_by: &str,
+        metric: &str,
+        tags: &[Tag<'_>],
+    ) -> Result<(), PutError> {
         let name = group_by.to_lowercase();
         let is_known = |known: &&str| known.eq_ignore_ascii_case(&name);
         let problem = if !AGGREGATOR_NAMES.iter().any(is_known) {
             "Invalid group by aggregator"
-        } else if config.rollups_block_derived && is_derived(&name) {
+        } else if self.naming.config.rollups_block_derived && is_derived(&name) {
             "Derived group by aggregations are not allowed"
         } else {
             return Ok(());
@@ -206,22 +280,30 @@ impl PointWriter<'_> {
 
     fn check_function(
         &self,
-        rollups: &RollupConfig,
-        function: &str,
+        function: Option<&str>,
         metric: &str,
         tags: &[Tag<'_>],
     ) -> Result<(), PutError> {
-        if rollups.function_id(function).is_none() {
-            let message = format!("No ID found mapping to aggregator: {function}");
-            return Err(PutError::Argument(message));
-        }
-        if self.naming.config.rollups_block_derived && is_derived(&function.to_lowercase()) {
-            let tags = tags_text(tags);
+        let name = function.unwrap_or_default();
+        if self.naming.config.rollups_block_derived && is_derived(&name.to_lowercase()) {
+            let (name, tags) = (name.to_uppercase(), tags_text(tags));
             return Err(PutError::Argument(format!(
-                "Derived rollup aggregations are not allowed {function} with metric {metric} {tags}"
+                "Derived rollup aggregations are not allowed {name} with metric {metric} {tags}"
             )));
         }
         Ok(())
+    }
+}
+
+/// Returns the name of a function that has an id, in lower case.
+fn function_of(rollups: &RollupConfig, function: Option<&str>) -> Result<String, PutError> {
+    let refused = |message: String| Err(PutError::Argument(message));
+    match function {
+        None => refused("Aggregator cannot be null or empty.".to_owned()),
+        Some(function) if rollups.function_id(function).is_none() => {
+            refused(format!("No ID found mapping to aggregator: {function}"))
+        }
+        Some(function) => Ok(function.to_lowercase()),
     }
 }
 
@@ -245,6 +327,17 @@ mod tests {
             ("1h-SUM", spec(Some("1h"), Some("SUM"), None)),
             ("1h-SUM:MAX", spec(Some("1h"), Some("SUM"), Some("MAX"))),
             ("MAX", spec(None, None, Some("MAX"))),
+            (":MAX", spec(None, None, Some("MAX"))),
+            ("SUM:MAX", spec(None, None, Some("MAX"))),
+            (
+                "1h-SUM:MAX:MIN:",
+                spec(Some("1h"), Some("SUM"), Some("MAX")),
+            ),
+            ("1h-SUM:", spec(Some("1h"), Some("SUM"), None)),
+            ("1h-SUM::MAX", spec(Some("1h"), Some("SUM"), Some(""))),
+            ("1h-", spec(Some("1h"), Some(""), None)),
+            ("-SUM", spec(Some(""), Some("SUM"), None)),
+            ("::", spec(None, None, Some(""))),
         ] {
             assert_eq!(RollupSpec::parse(text), expected);
         }

@@ -10,7 +10,7 @@ use futures::future::{FutureExt as _, join};
 use http::{HeaderMap, Method, StatusCode};
 use icecore_model::{
     BoxFuture, CatalogChange, Exemplar, Fill, Histogram, ManualClock, Metadata, PendingWrite,
-    RawLabels, Rejection, Sample, SampleSink, SampleStore, StoreError, WriteOutcome,
+    RawLabels, RefusedPoint, Rejection, Sample, SampleSink, SampleStore, StoreError, WriteOutcome,
 };
 use parking_lot::Mutex;
 
@@ -24,6 +24,7 @@ use crate::tsd::{Stores, Tsd};
 struct RecordingStore {
     received: Mutex<Vec<Received>>,
     rejected: Mutex<Vec<Rejection>>,
+    refused_points: Mutex<Vec<RefusedPoint>>,
     commits: Mutex<Vec<oneshot::Sender<()>>>,
     waits: bool,
 }
@@ -83,6 +84,7 @@ impl SampleStore for RecordingStore {
             let outcome = WriteOutcome {
                 samples: received.points.len() as u64,
                 rejected: self.rejected.lock().clone(),
+                refused_points: self.refused_points.lock().clone(),
                 ..WriteOutcome::default()
             };
             self.received.lock().push(received);
@@ -214,6 +216,58 @@ fn what_the_store_refuses_is_reported() {
     let (status, body) = post(&tsd, "/api/put", POINT);
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(body.contains("too old (×1)"), "{body}");
+}
+
+#[test]
+fn points_that_the_store_refuses_are_named() {
+    let rollups = r#"{"aggregationIds":{"sum":0},"intervals":[{"interval":"1h","rowSpan":"1d"}]}"#;
+    let config = Config {
+        rollups_enabled: true,
+        rollups_document: Some(rollups.into()),
+        ..Config::default()
+    };
+    let (tsd, store) = open(RecordingStore::default(), config);
+    let rejection = |reason: &str, count| Rejection {
+        reason: reason.into(),
+        count,
+        retryable: false,
+    };
+    *store.rejected.lock() = vec![rejection("too new", 1), rejection("too old", 2)];
+    *store.refused_points.lock() = vec![
+        RefusedPoint {
+            point: 2,
+            reason: 1,
+        },
+        RefusedPoint {
+            point: 1,
+            reason: 0,
+        },
+    ];
+    let rollup = POINT.replace(
+        r#""metric""#,
+        r#""interval":"1h","aggregator":"SUM","metric""#,
+    );
+    for (target, point) in [
+        ("/api/put?details", POINT),
+        ("/api/rollup?details", rollup.as_str()),
+    ] {
+        let point = |value: i64| point.replace(r#""value":5"#, &format!(r#""value":"{value}""#));
+        let points: Vec<String> = (0..4).map(point).collect();
+        let (status, text) = post(&tsd, target, &format!("[{}]", points.join(",")));
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let error = |point: &str, error: &str| {
+            let point: serde_json::Value = serde_json::from_str(point).unwrap();
+            serde_json::json!({"datapoint": point, "error": error})
+        };
+        let errors = serde_json::json!([
+            error(&points[1], "too new"),
+            error(&points[2], "too old"),
+            error("null", "too old (×1)"),
+        ]);
+        let expected = serde_json::json!({"success": 1, "failed": 3, "errors": errors});
+        assert_eq!(answer, expected, "{target}");
+    }
 }
 
 #[test]
@@ -369,4 +423,72 @@ fn rollups_that_cannot_be_are_refused_in_the_words_of_the_original() {
         ),
     );
     assert!(body.contains("Missing interval"), "{body}");
+}
+
+#[test]
+fn errors_show_rollups_as_the_original_has_them() {
+    let rollups = r#"{"aggregationIds":{"sum":0},"intervals":[{"interval":"1h","rowSpan":"1d"}]}"#;
+    let config = Config {
+        rollups_enabled: true,
+        rollups_document: Some(rollups.into()),
+        ..Config::default()
+    };
+    let (tsd, store) = open(RecordingStore::default(), config);
+    for (fields, aggregate, error) in [
+        (
+            r#""interval":"","aggregator":"sum""#,
+            None,
+            "Missing interval",
+        ),
+        (
+            r#""interval":"1h","aggregator":"""#,
+            None,
+            "Missing aggregator",
+        ),
+        (
+            r#""interval":"1h","aggregator":"sum","groupByAggregator":"""#,
+            None,
+            "Cannot write a group by data point without specifying the aggregation function. \
+             Metric=m tags={host=a}",
+        ),
+        (
+            r#""interval":"2h","aggregator":"sum","groupByAggregator":"sum""#,
+            Some("SUM"),
+            "Unexpected exception",
+        ),
+        (
+            r#""interval":"1h","groupByAggregator":"max""#,
+            Some("MAX"),
+            "Aggregator cannot be null or empty.",
+        ),
+        (
+            r#""interval":"","aggregator":"dev","groupByAggregator":"sum""#,
+            Some("SUM"),
+            "Derived rollup aggregations are not allowed DEV with metric m \
+             {_aggregate=SUM, host=a}",
+        ),
+        (
+            r#""groupByAggregator":"foo""#,
+            Some("FOO"),
+            "Invalid group by aggregator foo with metric m {_aggregate=FOO, host=a}",
+        ),
+    ] {
+        let point = |tags: &str| {
+            let start = r#"{"metric":"m","timestamp":3600,"value":"1","tags":{"#;
+            format!("{start}{tags}}},{fields}}}")
+        };
+        let host = r#""host":"a""#;
+        let (status, text) = post(&tsd, "/api/rollup?details", &point(host));
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{text}");
+        let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let shown = match aggregate {
+            None => point(host),
+            Some(aggregate) => point(&format!(r#"{host},"_aggregate":"{aggregate}""#)),
+        };
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(answer["errors"][0]["datapoint"], shown, "{fields}");
+        assert_eq!(answer["errors"][0]["error"], error, "{fields}");
+    }
+    let received = store.received.lock();
+    assert!(received.iter().all(|received| received.points.is_empty()));
 }

@@ -45,16 +45,16 @@ pub(crate) fn push_query(
     push_filter_keys(out, sub_query, uids);
     let _ = write!(
         out,
-        ",\"explicitTags\":{},\"useFuzzyFilter\":true,\"preAggregate\":{},\"rollupUsage\":",
-        sub_query.explicit_tags, sub_query.pre_aggregate
+        ",\"explicitTags\":{},\"useFuzzyFilter\":{},\"preAggregate\":{},\"rollupUsage\":",
+        sub_query.explicit_tags, !sub_query.without_fuzzy_filter, sub_query.pre_aggregate
     );
     push_optional(out, sub_query.rollup_usage.map(|usage| usage.name()));
     out.push_str(",\"rollupTable\":");
     push_text(out, table);
     let _ = write!(
         out,
-        ",\"showHistogramBuckets\":{},\"useMultiGets\":true,\"tags\":{{",
-        sub_query.show_histogram_buckets
+        ",\"showHistogramBuckets\":{},\"useMultiGets\":{},\"tags\":{{",
+        sub_query.show_histogram_buckets, !sub_query.without_multi_gets
     );
     let grouping = sub_query.filters.iter().filter(|filter| filter.group_by);
     for (i, filter) in grouping.enumerate() {
@@ -136,6 +136,25 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hints_to_the_storage_are_shown_as_given() {
+        let uids = Uids::new([3; 3], false);
+        for (without_fuzzy_filter, without_multi_gets) in
+            [(false, false), (true, false), (false, true)]
+        {
+            let sub_query = SubQuery {
+                without_fuzzy_filter,
+                without_multi_gets,
+                ..SubQuery::default()
+            };
+            let mut out = String::new();
+            push_query(&mut out, &sub_query, 0, "raw", &uids);
+            let shown: serde_json::Value = serde_json::from_str(&out).unwrap();
+            assert_eq!(shown["useFuzzyFilter"], !without_fuzzy_filter);
+            assert_eq!(shown["useMultiGets"], !without_multi_gets);
+        }
+    }
 
     #[test]
     fn uids_in_base64() {

@@ -76,6 +76,10 @@ fn parts(text: &str) -> Result<(&str, Vec<&str>, &str), Error> {
 impl SubQuery {
     /// Whether it is an option that sub queries of both kinds have.
     fn apply_common_option(&mut self, option: &str) -> Result<bool, Error> {
+        if option.is_empty() {
+            // The original looks at the first letter, and fails.
+            return Err(Error::bad_request("String index out of range: 0"));
+        }
         let lower = option.to_lowercase();
         if lower.starts_with("rate") {
             self.rate = true;
@@ -85,7 +89,7 @@ impl SubQuery {
         } else if option.starts_with(|c: char| c.is_ascii_digit()) {
             self.downsample = Some(option.to_owned());
         } else if lower.starts_with("percentiles") {
-            self.percentiles = Some(parse_percentiles(option)?);
+            self.set_percentiles(Some(parse_percentiles(option)?));
         } else if lower.starts_with("show-histogram-buckets") {
             self.show_histogram_buckets = true;
         } else {
@@ -232,7 +236,7 @@ mod tests {
         assert!(options.counter && options.drop_resets);
         assert_eq!((options.counter_max, options.reset_value), (i64::MAX, 1000));
         let found = parse_m("sum:percentiles[99.9, 50]:rollup_raw:pre-agg:m").unwrap();
-        assert_eq!(found.percentiles, Some(vec![99.9, 50.0]));
+        assert_eq!(found.percentiles, Some(vec![50.0, 99.9]));
         assert_eq!(found.rollup_usage, Some(RollupUsage::Raw));
         assert!(found.pre_aggregate);
         let found = parse_tsuid("max:10s-sum:0001,0002,").unwrap();
@@ -261,9 +265,13 @@ mod tests {
                 "sum:percentiles[5:m",
                 "Malformated percentile query paramater: percentiles[5",
             ),
+            ("sum::m", "String index out of range: 0"),
+            ("sum:1m-avg::m", "String index out of range: 0"),
         ] {
             assert_eq!(parse_m(text).unwrap_err().message, message);
         }
+        let error = parse_tsuid("sum::000001000001000001").unwrap_err();
+        assert_eq!(error.message, "String index out of range: 0");
         for text in [
             "sum::m",
             "::::",

@@ -107,7 +107,8 @@ impl<'a> HistogramExecution<'a> {
             }
             let key = SeriesKey::of(&labels, self.uids);
             let histograms = histograms(&samples, self.scan);
-            if histograms.is_empty() || !self.selector.accepts(&labels, &key) {
+            let first = histograms.first().filter(|of| of.0 <= self.scan.end_ms);
+            if first.is_none() || !self.selector.accepts(&labels, &key) {
                 continue;
             }
             self.histograms_read += histograms.len();

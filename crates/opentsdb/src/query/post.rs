@@ -69,7 +69,7 @@ fn sub_query(document: &Json<'_>) -> Result<SubQuery> {
                 found.filters = list.iter().map(filter).collect::<Result<_>>()?;
             }
             "explicitTags" => found.explicit_tags = boolean(value)?,
-            "percentiles" => found.percentiles = percentiles(value)?,
+            "percentiles" => found.set_percentiles(percentiles(value)?),
             "showHistogramBuckets" => found.show_histogram_buckets = boolean(value)?,
             "rollupUsage" => {
                 // A `null` is a name that is not known.
@@ -77,9 +77,8 @@ fn sub_query(document: &Json<'_>) -> Result<SubQuery> {
                 found.rollup_usage = Some(RollupUsage::parse(&name));
             }
             "preAggregate" => found.pre_aggregate = boolean(value)?,
-            "useFuzzyFilter" | "useMultiGets" => {
-                boolean(value)?;
-            }
+            "useFuzzyFilter" => found.without_fuzzy_filter = !boolean(value)?,
+            "useMultiGets" => found.without_multi_gets = !boolean(value)?,
             _ => {}
         }
     }
@@ -223,7 +222,8 @@ mod tests {
                  "rateOptions": {"counter": true, "counterMax": "100", "resetValue": 5.7},
                  "tags": {"host": "a|b"},
                  "filters": [{"type": "wildcard", "tagk": "dc", "filter": "*", "groupBy": true}],
-                 "percentiles": [99.9], "rollupUsage": "rollup_raw", "explicitTags": true},
+                 "percentiles": [99.9, 5, "50"], "rollupUsage": "rollup_raw",
+                 "explicitTags": true, "useFuzzyFilter": false, "useMultiGets": true},
                 {"aggregator": "none", "tsuids": ["01"], "filters": null, "tags": {"x": 5}}]}"#,
         );
         let query = query.unwrap();
@@ -237,6 +237,8 @@ mod tests {
         assert_eq!(first.filters.len(), 1);
         assert_eq!(first.filters[0].tagk, "dc");
         assert_eq!(first.rollup_usage, Some(RollupUsage::Raw));
+        assert_eq!(first.percentiles, Some(vec![5.0, 50.0, 99.9]));
+        assert!(first.without_fuzzy_filter && !first.without_multi_gets);
         assert_eq!(second.tsuids, Some(vec!["01".into()]));
         assert_eq!(second.filters[0].text, "5");
     }

@@ -52,6 +52,9 @@ pub(crate) struct SubQuery {
     pub(crate) show_histogram_buckets: bool,
     pub(crate) rollup_usage: Option<RollupUsage>,
     pub(crate) pre_aggregate: bool,
+    /// Hints to the original's storage that are off. They are shown, and tell sub queries apart.
+    pub(crate) without_fuzzy_filter: bool,
+    pub(crate) without_multi_gets: bool,
 }
 
 /// Whether rollups answer a query, and what is done where there are none.
@@ -219,6 +222,14 @@ impl SubQuery {
     /// Whether histograms are asked for, and not numbers.
     pub(crate) fn is_histogram_query(&self) -> bool {
         self.show_histogram_buckets || self.percentiles.as_ref().is_some_and(|p| !p.is_empty())
+    }
+
+    /// Sets the percentiles of histograms, which are answered in ascending order.
+    pub(crate) fn set_percentiles(&mut self, percentiles: Option<Vec<f32>>) {
+        self.percentiles = percentiles;
+        if let Some(percentiles) = &mut self.percentiles {
+            percentiles.sort_by(f32::total_cmp);
+        }
     }
 
     fn check_histogram(

@@ -84,7 +84,12 @@ async fn run_attempt(
 ) -> Result<Vec<ResultSeries>, Error> {
     let planned = &attempt.planned;
     let interval = planned.downsampler.as_ref().map(|d| &d.interval);
-    let scan = window.scan(interval);
+    let hours = window.scan(interval);
+    let scan = if planned.asked.is_histogram_query() {
+        hours
+    } else {
+        attempt.scan(window)
+    };
     let window = if options.whole_hours {
         Window {
             start_ms: scan.start_ms,
@@ -97,10 +102,16 @@ async fn run_attempt(
     let Some(selector) = Selector::new(tsd, asked, scan).await? else {
         return Ok(Vec::new());
     };
+    // The original filters explicit tags by a scanner that ends behind one more row.
+    let end_ms = if selector.is_explicit() {
+        attempt.next_row_end_ms(scan)
+    } else {
+        scan.end_ms
+    };
     let mut selection = Selection {
         matchers: selector.matchers.clone(),
         start_ms: scan.start_ms,
-        end_ms: scan.end_ms.saturating_sub(1),
+        end_ms: end_ms.saturating_sub(1),
         hints: SelectHints {
             // Downsampled values are floats, whatever they come from.
             forms: interval.is_none(),
@@ -191,7 +202,7 @@ async fn run_attempt(
         }
     }
     let (results, stored) = execution.finish()?;
-    delete(tsd, &attempt.source.stored(stored), scan).await?;
+    delete(tsd, &attempt.source.stored(stored), hours).await?;
     Ok(results)
 }
 

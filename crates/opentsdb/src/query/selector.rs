@@ -33,9 +33,24 @@ pub(crate) struct Selector {
 #[derive(Default)]
 struct KeyFilter {
     tagk: String,
-    /// Values of all filters that name values: the original unites them.
+    /// Values of the filters that name values and count.
     literals: Option<HashSet<String>>,
     others: Vec<TagFilter>,
+}
+
+impl KeyFilter {
+    /// Adds a filter, with the values that it names, if it names some. Of several such filters of
+    /// the first key the original unites the values. Of another key the last filter alone counts:
+    /// it replaces what others name, even if it names nothing.
+    fn add(&mut self, filter: &TagFilter, named: Option<Vec<String>>, is_of_first_key: bool) {
+        if !is_of_first_key {
+            self.literals = None;
+        }
+        match named {
+            Some(named) => self.literals.get_or_insert_default().extend(named),
+            None => self.others.push(filter.clone()),
+        }
+    }
 }
 
 impl KeyFilter {
@@ -92,21 +107,24 @@ impl Selector {
         let metric = sub_query.metric.clone().unwrap_or_default();
         let names = Names::new(tsd, scan);
         names.check(UidKind::Metric, &metric, METRIC_NAME).await?;
-        let mut keys: BTreeMap<NameKey, KeyFilter> = BTreeMap::new();
+        let mut filters = Vec::new();
         let mut group_by = HashSet::new();
         for filter in &sub_query.filters {
             names.check_tagk(&filter.tagk).await?;
-            let known = names.known_literals(filter).await?;
-            let name = NameKey::of(&tsd.uids.read(UidKind::Tagk), &filter.tagk);
-            let of_key = keys.entry(name).or_default();
-            of_key.tagk.clone_from(&filter.tagk);
-            match known {
-                Some(known) => of_key.literals.get_or_insert_default().extend(known),
-                None => of_key.others.push(filter.clone()),
-            }
+            let named = names.known_literals(filter).await?;
+            let key = NameKey::of(&tsd.uids.read(UidKind::Tagk), &filter.tagk);
+            filters.push((key, filter, named));
             if filter.group_by {
                 group_by.insert(filter.tagk.clone());
             }
+        }
+        let first = filters.iter().map(|(key, ..)| key).min().cloned();
+        let mut keys: BTreeMap<NameKey, KeyFilter> = BTreeMap::new();
+        for (key, filter, named) in filters {
+            let is_first = first.as_ref() == Some(&key);
+            let of_key = keys.entry(key).or_default();
+            of_key.tagk.clone_from(&filter.tagk);
+            of_key.add(filter, named, is_first);
         }
         let keys: Vec<KeyFilter> = keys.into_values().collect();
         let groups = keys.iter().map(|key| key.tagk.clone());
@@ -160,6 +178,11 @@ impl Selector {
             tsuids: Some(series.iter().map(SeriesKey::from).collect()),
             group_by: Vec::new(),
         }))
+    }
+
+    /// Returns `true` if series must not have tags that no filter names.
+    pub(crate) fn is_explicit(&self) -> bool {
+        self.is_explicit
     }
 
     /// Whether series are selected by the values of a key.

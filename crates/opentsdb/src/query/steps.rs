@@ -68,8 +68,11 @@ impl Steps<'_> {
         if self.downsampling.is_none() {
             points = points.starting_at(self.scan.start_ms);
         }
-        // Where there are windows, some points before the scan are read, too.
-        let has_points = points.times.last() >= Some(&self.scan.start_ms);
+        // Where there are windows, some points before the scan are read, too. A series that begins
+        // behind it has no part in the answer.
+        let first = points.times.partition_point(|t| *t < self.scan.start_ms);
+        let first = points.times.get(first);
+        let has_points = first.is_some_and(|first| *first <= self.scan.end_ms);
         let rolled = rolled.and_then(|rolled| RolledPoints::of(rolled, self.scan));
         (has_points || rolled.is_some()).then_some(Selected {
             key,

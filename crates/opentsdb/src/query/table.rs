@@ -4,17 +4,19 @@
 //! downsample ─► intervals that divide it, the longest first ─► attempts, as rollupUsage says
 //! ```
 //!
-//! Fallback is all or nothing: an attempt answers if a single series is found by it. After it the
-//! original downsamples by the interval that it tried last, and so does this.
+//! Fallback is all or nothing: an attempt answers if a single series is found by it, in the rows
+//! that the original would read, which are longer than hours. Where points answer in the end, the
+//! original downsamples them by the interval of the rollups that it tried last, and so does this.
 
 use icecore_model::{Labels, METRIC_NAME, MatchOp, Matcher, ROLLUP_LABEL, SeriesSamples};
 
 use super::aggregator::Function;
 use super::downsampler::{Downsampler, Interval};
 use super::request::{PlannedSubQuery, RollupUsage, SubQuery};
+use super::window::{Scan, Window};
 use crate::config::Config;
 use crate::error::Error;
-use crate::rollup::{RollupConfig, RollupInterval, RollupKind};
+use crate::rollup::{RollupConfig, RollupInterval, RollupKind, RowSpan};
 use crate::uid::{UidKind, Uids};
 
 /// What `showQuery` calls the table of points.
@@ -27,6 +29,33 @@ pub(super) struct Attempt {
     /// As `showQuery` names it.
     pub(super) table: String,
     pub(super) source: Source,
+    /// The interval of rollups whose rows are read; `None` where rows are hours.
+    interval: Option<RollupInterval>,
+}
+
+impl Attempt {
+    /// The time that is read: whole rows of the table.
+    pub(super) fn scan(&self, window: Window) -> Scan {
+        let Some(interval) = &self.interval else {
+            let downsampler = self.planned.downsampler.as_ref();
+            return window.scan(downsampler.map(|downsampler| &downsampler.interval));
+        };
+        let (start_s, end_s) = (window.start_ms / 1000, window.end_ms / 1000 + 1);
+        let (start_s, end_s) = interval.rows_s(start_s, end_s, self.planned.rate.is_some());
+        Scan {
+            start_ms: start_s.saturating_mul(1000),
+            end_ms: end_s.saturating_mul(1000),
+        }
+    }
+
+    /// The end of the row behind a scan.
+    pub(super) fn next_row_end_ms(&self, scan: Scan) -> i64 {
+        let span = self
+            .interval
+            .as_ref()
+            .map_or(RowSpan::Hours(1), |i| i.row_span);
+        span.end_s(scan.end_ms / 1000).saturating_mul(1000)
+    }
 }
 
 /// The series of a table.
@@ -76,20 +105,23 @@ pub(super) fn attempts(
     let mut candidates: Vec<&RollupInterval> = rollups.intervals().iter().collect();
     candidates.retain(|interval| length_ms % (interval.seconds as i64 * 1000) == 0);
     candidates.sort_by_key(|interval| std::cmp::Reverse(interval.seconds));
+    let has_default = candidates.iter().any(|interval| interval.is_default);
     let mut attempts: Vec<Attempt> = Vec::new();
     for interval in candidates.into_iter().take_while(|i| !i.is_default) {
         if !attempts.is_empty() && usage != RollupUsage::Fallback {
             break;
         }
-        // The first one keeps the interval that was asked for.
-        let by = (!attempts.is_empty()).then_some(interval);
-        attempts.push(rolled(rollups, planned, interval, by, is_group_by)?);
+        attempts.push(rolled(rollups, planned, interval, is_group_by)?);
     }
-    let falls_back = matches!(usage, RollupUsage::Fallback | RollupUsage::FallbackRaw);
+    // Points are the last of the intervals, if that of points is configured and divides.
+    let falls_back = match usage {
+        RollupUsage::Fallback => has_default,
+        usage => usage == RollupUsage::FallbackRaw,
+    };
     match attempts.last() {
         None => attempts.push(raw(planned, is_group_by)),
         Some(last) if falls_back => {
-            let tried = rollups.interval(&last.table);
+            let tried = last.interval.as_ref();
             let planned = tried.map(|tried| by_interval(planned, tried));
             attempts.extend(planned.map(|planned| raw(&planned, is_group_by)));
         }
@@ -121,6 +153,7 @@ fn raw(planned: &PlannedSubQuery, is_group_by: bool) -> Attempt {
         planned: planned.clone(),
         table: RAW.into(),
         source,
+        interval: None,
     }
 }
 
@@ -128,13 +161,9 @@ fn rolled(
     rollups: &RollupConfig,
     planned: &PlannedSubQuery,
     interval: &RollupInterval,
-    by: Option<&RollupInterval>,
     is_group_by: bool,
 ) -> Result<Attempt, Error> {
-    let mut planned = match by {
-        None => planned.clone(),
-        Some(tried) => by_interval(planned, tried),
-    };
+    let mut planned = planned.clone();
     let kind = |function: &str| match rollups.function_id(function) {
         Some(_) => Ok(RollupKind {
             interval: Some((interval.text.clone(), function.to_owned())),
@@ -166,6 +195,7 @@ fn rolled(
         planned,
         table: interval.text.clone(),
         source,
+        interval: Some(interval.clone()),
     })
 }
 
@@ -272,7 +302,7 @@ mod tests {
         expect("sum:7m-sum:m", &[("raw", Some(7))]);
         expect("sum:0all-sum:m", &[("raw", None)]);
         expect("sum:2h-sum:rollup_raw:m", &[("raw", Some(120))]);
-        let all = [("1h", Some(120)), ("10m", Some(10)), ("raw", Some(10))];
+        let all = [("1h", Some(120)), ("10m", Some(120)), ("raw", Some(10))];
         expect("sum:2h-sum:rollup_fallback:m", &all);
         let two = [("1h", Some(120)), ("raw", Some(60))];
         expect("sum:2h-sum:rollup_fallback_raw:m", &two);

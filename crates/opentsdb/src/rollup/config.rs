@@ -80,6 +80,11 @@ impl RowSpan {
         start.unwrap_or(timestamp_s)
     }
 
+    /// The end of the row that begins at a time, in seconds.
+    pub(crate) fn end_s(self, start_s: i64) -> i64 {
+        self.start_s(start_s.saturating_add(self.seconds_max() as i64))
+    }
+
     /// At most this many seconds.
     fn seconds_max(self) -> u64 {
         match self {
@@ -161,6 +166,19 @@ impl RollupInterval {
     pub(crate) fn start_s(&self, timestamp_s: i64) -> i64 {
         let offset = timestamp_s - self.row_span.start_s(timestamp_s);
         timestamp_s - offset % self.seconds as i64
+    }
+
+    /// The rows that the original reads for the time from `start_s` to `end_s`, as the start of the
+    /// first and the end of the last. With `has_rate` one more row is read, for the value before
+    /// the first.
+    pub(crate) fn rows_s(&self, start_s: i64, end_s: i64, has_rate: bool) -> (i64, i64) {
+        let mut first_s = self.row_span.start_s(start_s);
+        if has_rate {
+            first_s = self.row_span.start_s(first_s - 1);
+        }
+        let length = self.row_span.seconds_max() / self.seconds * self.seconds;
+        let end_s = self.row_span.start_s(end_s.saturating_add(length as i64));
+        (first_s.max(0), end_s)
     }
 
     fn parse(json: &Json<'_>) -> Result<Self, String> {
@@ -257,6 +275,42 @@ mod tests {
         }
         let hour = RollupConfig::parse(GOOD).unwrap();
         assert_eq!(hour.interval("1h").unwrap().start_s(time), 1_580_014_800);
+    }
+
+    #[test]
+    fn whole_rows_are_read() {
+        let config = RollupConfig::parse(
+            r#"{"aggregationIds":{},"intervals":[{"interval":"10m","rowSpan":"1d"},
+                {"interval":"1h","rowSpan":"1n"},{"interval":"1m","rowSpan":"6h"}]}"#,
+        );
+        let config = config.unwrap();
+        let rows = |interval: &str, start, end, has_rate| {
+            let interval = config.interval(interval).unwrap();
+            interval.rows_s(start, end, has_rate)
+        };
+        // 2020-01-26T05:30:07Z
+        let time = 1_580_016_607;
+        let day = 1_579_996_800;
+        assert_eq!(rows("10m", time, time + 1, false), (day, day + 86_400));
+        let of_a_rate = (day - 86_400, day + 86_400);
+        assert_eq!(rows("10m", time, time + 1, true), of_a_rate);
+        assert_eq!(rows("1m", time, time, false), (day, day + 21_600));
+        let (december, january) = (1_575_158_400, 1_577_836_800);
+        let (february, march) = (1_580_515_200, 1_583_020_800);
+        assert_eq!(rows("1h", time, time, false), (january, february));
+        assert_eq!(rows("1h", time, time, true), (december, february));
+        // The original adds 32 days to the end.
+        assert_eq!(rows("1h", time, february - 1, false), (january, march));
+        assert_eq!(rows("1h", 0, 0, true).0, 0);
+        for (span, start, end) in [
+            (RowSpan::Hours(6), day, day + 21_600),
+            (RowSpan::Day, day, day + 86_400),
+            (RowSpan::Month, january, february),
+            (RowSpan::Month, february, march),
+            (RowSpan::Year, january, january + 366 * 86_400),
+        ] {
+            assert_eq!(span.end_s(start), end, "{span:?}");
+        }
     }
 
     #[test]

@@ -9,5 +9,5 @@ mod kind;
 
 pub(crate) use icecore_model::ROLLUP_LABEL;
 
-pub(crate) use config::{RollupConfig, RollupInterval};
+pub(crate) use config::{RollupConfig, RollupInterval, RowSpan};
 pub(crate) use kind::{RollupKind, base_metric, base_of};

@@ -245,3 +245,59 @@ fn nothing_is_read_after_exit() {
     block_on(session.finish());
     assert_eq!(tsd.series_cache.len(), 0);
 }
+
+#[test]
+fn rollups_without_an_interval_or_a_function_are_refused() {
+    let tsd = tsd();
+    for (spec, reply) in [
+        (
+            "1h-",
+            "illegal argument: Aggregator cannot be null or empty.",
+        ),
+        (
+            "1h-:SUM",
+            "illegal argument: Aggregator cannot be null or empty.",
+        ),
+        (
+            "-SUM",
+            "HBase error: Interval cannot be null for a non-group by point",
+        ),
+        (
+            "-",
+            "HBase error: Interval cannot be null for a non-group by point",
+        ),
+        (
+            "1h-SUM::MAX",
+            "illegal argument: Cannot write a group by data point without specifying the \
+             aggregation function. Metric=a tags={h=a}",
+        ),
+        (
+            "-avg:SUM",
+            "illegal argument: Derived rollup aggregations are not allowed AVG with metric a \
+             {_aggregate=SUM, h=a}",
+        ),
+    ] {
+        let mut session = Session::new(&tsd);
+        let line = format!("rollup {spec} a 3600 1 h=a\n");
+        let (text, _) = feed(&mut session, line.as_bytes());
+        assert_eq!(text, format!("rollup: {reply}\n"), "{spec}");
+        assert_eq!(block_on(session.finish()), "");
+    }
+    let mut session = Session::new(&tsd);
+    let lines =
+        "rollup 1h-SUM a 3600 5 h=a\nrollup :SUM a 3600 6 h=a\nrollup -MAX:SUM a 3601 7 h=a\n";
+    assert_eq!(feed(&mut session, lines.as_bytes()).0, "");
+    assert_eq!(block_on(session.finish()), "");
+    let ask = |m: &str| {
+        let target = format!("/api/query?start=3600&end=3700&m={m}");
+        let request = api::Request::new(Method::GET, &target, HeaderMap::new(), Bytes::new());
+        let answer = block_on(api::handle(&tsd, &request));
+        let answer: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        answer[0]["dps"].clone()
+    };
+    // What was refused changes no sum.
+    let sums = ask("sum:1h-sum:a");
+    assert_eq!(sums, serde_json::json!({"3600": 5.0}));
+    let aggregates = ask("sum:pre-agg:a");
+    assert_eq!(aggregates, serde_json::json!({"3600": 6, "3601": 7}));
+}

@@ -173,7 +173,7 @@ fn highest(
     time: QueryTime,
 ) -> Result<Built, Refusal> {
     let interval_ms = fixed_interval(&built, "the choice of the highest series")?;
-    let Some((start_ms, end_ms)) = built.steps.range_ms.filter(|(start, end)| start <= end) else {
+    let Some((start_ms, end_ms)) = built.steps.first_and_last_ms() else {
         return Err(Refusal::new(
             "OpenTSDB picks the highest series over the whole time, topk at each step: give \
              --start and --end",

@@ -10,13 +10,23 @@ pub struct Steps {
     /// `None` where it is that of the points, or a variable's.
     pub step_ms: Option<i64>,
     /// First and last step, where the time of the query is known. If the first lies behind the
-    /// last, there is none.
+    /// last, there is none: see [`Steps::first_and_last_ms`].
     pub range_ms: Option<(i64, i64)>,
     /// One value at the end of the time, by `/api/v1/query`.
     pub is_instant: bool,
 }
 
 impl Steps {
+    /// Returns the first and the last step, if the time of the query is known and has one.
+    pub fn first_and_last_ms(&self) -> Option<(i64, i64)> {
+        self.range_ms.filter(|(first, last)| first <= last)
+    }
+
+    /// Returns `true` if no step lies in the time of the query.
+    pub fn are_none(&self) -> bool {
+        self.range_ms.is_some() && self.first_and_last_ms().is_none()
+    }
+
     /// Points are so much earlier than steps.
     pub(super) fn new(
         bucket: Option<&Bucket>,
@@ -97,7 +107,18 @@ mod tests {
             range(HOUR_MS, 2 * HOUR_MS, false, 60_000),
             Some((HOUR_MS, 2 * HOUR_MS))
         );
+        let none = Steps::new(
+            Some(&Bucket::Fixed(6 * HOUR_MS)),
+            QueryTime::Absolute(Window {
+                start_ms: HOUR_MS,
+                end_ms: 3 * HOUR_MS,
+            }),
+            false,
+            0,
+        );
+        assert!(none.are_none() && none.first_and_last_ms().is_none());
         let unknown = Steps::new(Some(&minute), QueryTime::Unknown, false, 0);
         assert_eq!((unknown.step_ms, unknown.range_ms), (Some(60_000), None));
+        assert!(!unknown.are_none());
     }
 }

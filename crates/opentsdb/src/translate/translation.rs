@@ -9,6 +9,10 @@ use super::sub_query::{Built, Surroundings, build};
 use super::variables::{Variables, has_variables};
 use crate::query::{SubQuery, parse_m};
 
+/// The note about a query whose time has the begin of no interval.
+const NO_STEPS: &str = "no interval begins in the time of the query: OpenTSDB answers without \
+                        points, and there is no step at which to evaluate";
+
 /// PromQL that gives the numbers of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translation {
@@ -33,9 +37,12 @@ impl Translation {
             vector,
             steps,
             conditions,
-            notes,
+            mut notes,
             ..
         } = built;
+        if steps.are_none() {
+            notes.push(NO_STEPS.to_owned());
+        }
         if options.strict && !conditions.is_empty() {
             let conditions: Vec<String> = conditions.iter().map(ToString::to_string).collect();
             let reason = format!(

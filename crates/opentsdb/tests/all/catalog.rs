@@ -251,6 +251,53 @@ fn rules_are_changed_one_by_one_and_together() {
 }
 
 #[test]
+fn rules_that_do_not_exist_are_named() {
+    let tsd = open(&MemoryStore::stores());
+    post(&tsd, "/api/tree", json!({"name": "t"}));
+    let message = |method: Method, target: &str, body: Value| {
+        let (status, error) = ask(&tsd, method, target, body);
+        let message = error["error"]["message"].as_str().unwrap_or_default();
+        (status, message.to_owned())
+    };
+    let place = json!({"treeId": 1, "level": 9, "order": 0});
+    let untyped = (400, "Missing rule type".to_owned());
+    for method in [Method::POST, Method::PUT] {
+        let found = message(method.clone(), "/api/tree/rule", place.clone());
+        assert_eq!(found, untyped, "{method}");
+        // A request that says nothing of the rule changes nothing.
+        let nothing = json!({"treeId": 1, "level": 0, "order": 0});
+        assert_eq!(message(method, "/api/tree/rule", nothing).0, 304);
+    }
+    let many = json!([{"treeId": 1, "level": 9}]);
+    assert_eq!(message(Method::POST, "/api/tree/rules", many), untyped);
+    for (kind, shown) in [("", "null"), ("&type=tagk", "TAGK")] {
+        let target = format!("/api/tree/rule?treeid=1&level=9&order=0{kind}");
+        let missing = (404, format!("Unable to locate rule: [1:9:0:{shown}]"));
+        for method in [Method::GET, Method::DELETE] {
+            let found = message(method.clone(), &target, Value::Null);
+            assert_eq!(found, missing, "{method}");
+        }
+    }
+    let unknown = "/api/tree/rule?treeid=1&level=9&order=0&type=x";
+    let unparsable = (400, "Unable to parse the 'type' parameter".to_owned());
+    assert_eq!(message(Method::GET, unknown, Value::Null), unparsable);
+    let empty = "Don't pass an empty list of qualifiers, this would delete the entire row of \
+                 table=\"tsdb-tree\" at key[0, 1]";
+    let empty = (400, empty.to_owned());
+    let all = json!([{"treeId": 1, "type": "METRIC"}]);
+    let rules = "/api/tree/rules?treeid=1";
+    assert_eq!(message(Method::PUT, rules, all.clone()), empty);
+    assert_eq!(message(Method::DELETE, rules, Value::Null), empty);
+    // What is as it was before is not stored again.
+    assert_eq!(message(Method::POST, rules, all.clone()).0, 204);
+    let same = all[0].clone();
+    assert_eq!(message(Method::POST, "/api/tree/rule", same.clone()).0, 304);
+    assert_eq!(message(Method::PUT, "/api/tree/rule", same).0, 200);
+    assert_eq!(message(Method::PUT, rules, all).0, 204);
+    assert_eq!(message(Method::DELETE, rules, Value::Null).0, 204);
+}
+
+#[test]
 fn new_names_and_series_get_meta_data_once() {
     let stores = MemoryStore::stores();
     let tsd = open(&stores);

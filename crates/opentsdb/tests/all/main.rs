@@ -18,6 +18,7 @@ mod other_clients;
 mod query_examples;
 mod refusals;
 mod rolled;
+mod rollup_rows;
 mod transfer;
 mod translate;
 mod unsettled;

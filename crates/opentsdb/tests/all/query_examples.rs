@@ -310,6 +310,23 @@ fn tags_of_groups() {
             "sum:m{dc=not_literal_or(dal)}",
             json!([[{"dc": "lax"}, ["host"], 12]]),
         ),
+        // Of several filters on the first key values are united; of another key the last counts.
+        (
+            "sum:m{}{dc=literal_or(dal),host=literal_or(web01),host=literal_or(web02)}",
+            json!([[{"dc": "dal"}, ["host"], 5]]),
+        ),
+        (
+            "sum:m{}{host=literal_or(web01|web02),dc=literal_or(dal),dc=literal_or(lax)}",
+            json!([[{"dc": "lax"}, ["host"], 12]]),
+        ),
+        (
+            "sum:m{}{host=*,dc=literal_or(dal),dc=wildcard(l*)}",
+            json!([[{"dc": "lax"}, ["host"], 12]]),
+        ),
+        (
+            "sum:m{}{host=*,dc=wildcard(l*),dc=literal_or(dal)}",
+            json!([]),
+        ),
     ] {
         let (_, results) = daemon.query((0, 60), &format!("m={m}"));
         let results = results.as_array().unwrap().iter();
@@ -433,4 +450,33 @@ fn times_of_joined_series_count() {
     assert_eq!(rows("intersection"), json!([[first, 11.0], [third, 2.0]]));
     let all = json!([[first, 11.0, 0.0], [second, 0.0, 3.0], [third, 2.0, 0.0]]);
     assert_eq!(rows("union"), all);
+}
+
+#[test]
+fn series_that_others_have_taken_the_place_of_have_rows() {
+    let daemon = default();
+    daemon.put(
+        &[("host", "a"), ("dc", "x")],
+        &integers(&[(0, 1), (600, 2)]),
+    );
+    daemon.put(&[("host", "a"), ("dc", "y")], &integers(&[(300, 5)]));
+    let point = json!({"metric": "n", "timestamp": B, "value": 10, "tags": {"host": "a"}});
+    daemon.ask(Method::POST, "/api/put", &point.to_string());
+    for operator in ["union", "intersection"] {
+        let filter = json!({"tagk": "host", "type": "wildcard", "filter": "*", "groupBy": true});
+        let metric = |id: &str, metric: &str| json!({"id": id, "metric": metric, "filter": "f"});
+        let join = json!({"operator": operator, "useQueryTags": true, "includeAggTags": false});
+        let query = json!({
+            "time": {"start": B.to_string(), "end": (B + 900).to_string(), "aggregator": "none"},
+            "filters": [{"id": "f", "tags": [filter]}],
+            "metrics": [metric("x", "m"), metric("y", "n")],
+            "expressions": [{"id": "e", "expr": "x + y", "join": join}],
+        });
+        let (status, text) = daemon.ask(Method::POST, "/api/query/exp", &query.to_string());
+        assert_eq!(status, 200, "{text}");
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        let (first, second, third) = (B * 1000, (B + 300) * 1000, (B + 600) * 1000);
+        let rows = json!([[first, 10.0], [second, 5.0], [third, 0.0]]);
+        assert_eq!(answer["outputs"][0]["dps"], rows, "{operator}");
+    }
 }

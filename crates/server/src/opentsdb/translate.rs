@@ -102,13 +102,14 @@ fn part_json((query, translation): &Part) -> Value {
         Err(reason) => return json!({"query": query, "reason": reason.to_string()}),
     };
     let steps = &translation.steps;
+    let range = steps.first_and_last_ms();
     let seconds = |ms: i64| ms as f64 / 1e3;
     json!({
         "query": query,
         "promql": translation.expr,
         "step": steps.step_ms.map(format_duration_ms),
-        "start": steps.range_ms.map(|(start, _)| seconds(start)),
-        "end": steps.range_ms.map(|(_, end)| seconds(end)),
+        "start": range.map(|(start, _)| seconds(start)),
+        "end": range.map(|(_, end)| seconds(end)),
         "conditions": conditions_of(translation).collect::<Vec<_>>(),
         "notes": translation.notes,
     })

@@ -41,6 +41,7 @@ impl Ingest {
         if scratch.batch.is_empty() {
             let outcome = WriteOutcome {
                 rejected: scratch.batch.take_rejections(),
+                refused_points: scratch.batch.take_refused_points(),
                 ..Default::default()
             };
             self.give_back(scratch);
@@ -75,6 +76,7 @@ impl Ingest {
             exemplars: appended.exemplars,
             duplicates: appended.accumulated.duplicates,
             rejected: scratch.batch.take_rejections(),
+            refused_points: scratch.batch.take_refused_points(),
         };
         self.give_back(scratch);
         Ok((outcome, Some(durable)))

@@ -156,6 +156,33 @@ fn what_promql_cannot_say_is_refused_with_the_reason() {
 }
 
 #[test]
+fn intervals_longer_than_the_time_may_have_no_step() {
+    for (downsample, start, has_step) in [
+        ("6hc-avg", 3600, false),
+        ("1dc-avg", 3600, false),
+        ("6h-avg", 3600, false),
+        // Hours 5 and 6 of a day: an interval begins within.
+        ("6hc-avg", 5 * 3600, true),
+    ] {
+        let midnight = B - B.rem_euclid(86_400);
+        let options = TranslateOptions {
+            start: (midnight + start).to_string(),
+            end: (midnight + start + 7200).to_string(),
+            ..TranslateOptions::default()
+        };
+        let translation = translate_text(&format!("sum:{downsample}:m"), &options).unwrap();
+        let range = translation.steps.first_and_last_ms();
+        assert_eq!(range.is_some(), has_step, "{downsample}");
+        let says = |note: &String| note.starts_with("no interval begins in the time");
+        assert_eq!(
+            translation.notes.iter().any(says),
+            !has_step,
+            "{downsample}"
+        );
+    }
+}
+
+#[test]
 fn what_would_double_with_each_query_is_refused_before_it_is_made() {
     let queries = vec!["sum:1m-avg:a"; 26].join(",");
     for function in ["sum", "multiply", "difference"] {

@@ -9,7 +9,8 @@
 
 use icecore_model::{
     BucketSize, BucketStart, CatalogChange, Exemplar, HOUR_MS, Histogram, Labels, MAX_TIMESTAMP_MS,
-    METRIC_NAME, Metadata, RawLabels, Rejection, Sample, SampleSink, is_stale_nan, push_raw_label,
+    METRIC_NAME, Metadata, RawLabels, RefusedPoint, Rejection, Sample, SampleSink, is_stale_nan,
+    push_raw_label,
 };
 use icecore_records::{forward_index, journal, key};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -51,6 +52,9 @@ const CATALOG_VALUE_BYTES_MAX: usize = 4 << 20;
 /// Different reasons that one answer spells out; further ones are only counted.
 const REASONS_MAX: usize = 8;
 
+/// Refused points that an outcome names; further ones are only counted.
+const REFUSED_POINTS_MAX: usize = 1024;
+
 /// Marks a reference in the columns that stands for a new series of this request.
 const NEW: u32 = 1 << 31;
 
@@ -87,6 +91,8 @@ pub(crate) struct BatchBuffers {
     /// Where the points of the sender begin, if it is told, by [`Column`].
     points: Vec<[u32; 5]>,
     refused_points: HashSet<u32>,
+    /// The first of them, with their reasons.
+    refusals: Vec<RefusedPoint>,
 }
 
 /// What a point of the sender may have entries in.
@@ -143,6 +149,7 @@ impl BatchBuffers {
         self.rejections.clear();
         self.points.clear();
         self.refused_points.clear();
+        self.refusals.clear();
     }
 
     /// Whether the journal can hold the samples in one block.
@@ -178,19 +185,45 @@ impl BatchBuffers {
         std::mem::take(&mut self.rejections)
     }
 
+    pub(crate) fn take_refused_points(&mut self) -> Vec<RefusedPoint> {
+        std::mem::take(&mut self.refusals)
+    }
+
     pub(super) fn reject(&mut self, reason: String, retryable: bool) {
-        if let Some(known) = self.rejections.iter_mut().find(|r| r.reason == reason) {
-            known.count += 1;
+        self.count_refusal(reason, retryable);
+    }
+
+    /// Counts a refusal, and returns the index of its reason.
+    fn count_refusal(&mut self, reason: String, retryable: bool) -> usize {
+        if let Some(at) = self.rejections.iter().position(|r| r.reason == reason) {
+            self.rejections[at].count += 1;
+            at
         } else if self.rejections.len() < REASONS_MAX {
             self.rejections.push(Rejection {
                 reason,
                 count: 1,
                 retryable,
             });
+            self.rejections.len() - 1
         } else {
             let last = &mut self.rejections[REASONS_MAX - 1];
             last.count += 1;
             last.retryable |= retryable;
+            REASONS_MAX - 1
+        }
+    }
+
+    /// Counts a refusal of a point of the sender, if it told points apart, unless something of the
+    /// point has been refused already.
+    fn reject_point(&mut self, point: Option<u32>, reason: impl Into<String>, retryable: bool) {
+        if point.is_some_and(|point| !self.refused_points.insert(point)) {
+            return;
+        }
+        let reason = self.count_refusal(reason.into(), retryable) as u32;
+        if let Some(point) = point
+            && self.refusals.len() < REFUSED_POINTS_MAX
+        {
+            self.refusals.push(RefusedPoint { point, reason });
         }
     }
 
@@ -212,17 +245,13 @@ impl BatchBuffers {
         retryable: bool,
     ) {
         let point = self.point_of(column, at);
-        if point.is_none_or(|point| self.refused_points.insert(point)) {
-            self.reject(reason.to_string(), retryable);
-        }
+        self.reject_point(point, reason, retryable);
     }
 
     /// The same for what is being decoded.
     fn reject_now(&mut self, reason: String) {
         let point = self.points.len().checked_sub(1);
-        if point.is_none_or(|point| self.refused_points.insert(point as u32)) {
-            self.reject(reason, false);
-        }
+        self.reject_point(point.map(|point| point as u32), reason, false);
     }
 
     /// Refuses entries of a column that are about to be taken out of it, given in order.

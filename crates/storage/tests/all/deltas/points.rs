@@ -65,6 +65,9 @@ fn refusals_while_decoding_count_once_per_point() {
     });
     assert_eq!(counts(&outcome), [2, 1]);
     assert_eq!(outcome.samples, 3);
+    let refused = outcome.refused_points.iter();
+    let refused: Vec<_> = refused.map(|of| (of.point, of.reason)).collect();
+    assert_eq!(refused, [(0, 0), (2, 0), (3, 1)]);
 }
 
 #[test]
