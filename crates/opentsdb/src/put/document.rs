@@ -3,9 +3,11 @@
 use icecore_wire::opentsdb::DISTINCT_TAGS_MAX;
 use icecore_wire::opentsdb::put_json::JsonTag;
 
+use super::endpoint::unparsable;
 use super::error::PutError;
 use super::report::Report;
 use super::series::SeriesText;
+use super::writer::PointWriter;
 use crate::error::Error;
 use crate::json::{Json, push_text};
 
@@ -18,18 +20,14 @@ pub(super) struct DocumentPoint<'a> {
     pub(super) tags: Option<Vec<JsonTag>>,
 }
 
-/// What a document is refused with, as a whole.
-fn unparsable(reason: &str) -> Error {
-    Error::bad_request("Unable to parse the given JSON").with_details(reason)
-}
-
 /// All points of a document are handed to `write`, which says what is wrong with one; the document
 /// is refused before that where a field has the wrong type.
 pub(super) fn write_points<T>(
+    writer: &mut PointWriter<'_>,
     text: &str,
     with_details: bool,
     read: impl Fn(&DocumentPoint<'_>) -> Result<T, Error>,
-    mut write: impl FnMut(&DocumentPoint<'_>, &T) -> Result<(), PutError>,
+    write: impl Fn(&mut PointWriter<'_>, &DocumentPoint<'_>, &T) -> Result<(), PutError>,
     show: impl Fn(&T, &mut Vec<(&'static str, String)>),
 ) -> Result<Report, Error> {
     let document = Json::parse(text).map_err(|error| unparsable(error.reason))?;
@@ -46,18 +44,24 @@ pub(super) fn write_points<T>(
     let points: Vec<_> = elements.iter().map(read).collect::<Result<_, Error>>()?;
     let mut report = Report::new(points.len(), with_details);
     for point in &points {
-        let Some((point, more)) = point else {
-            report.fail("Unexpected null datapoint encountered in set.", || {
-                "null".into()
-            });
-            continue;
+        let shown = || {
+            let Some((point, more)) = point else {
+                return "null".into();
+            };
+            let mut fields = Vec::new();
+            show(more, &mut fields);
+            point.to_json(fields)
         };
-        if let Err(error) = write(point, more) {
-            report.fail(&error.http_text(), || {
-                let mut fields = Vec::new();
-                show(more, &mut fields);
-                point.to_json(fields)
-            });
+        let written = match point {
+            Some((point, more)) => write(writer, point, more),
+            None => {
+                let message = "Unexpected null datapoint encountered in set.";
+                Err(PutError::argument(message))
+            }
+        };
+        if let Err(error) = written {
+            writer.log_refusal(&error, shown);
+            report.fail(&error.http_text(), shown);
         }
     }
     Ok(report)

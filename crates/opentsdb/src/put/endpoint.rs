@@ -1,14 +1,13 @@
 //! `/api/put`.
 
-use std::time::Duration;
-
 use icecore_wire::opentsdb::put_json::{PutPoint, parse_tags, read_points};
 
-use super::append::append;
+use super::append::append_document;
 use super::report::{Answer, Report};
 use super::{PointWriter, PutError, SeriesText};
 use crate::error::Error;
 use crate::json::push_text;
+use crate::refusals::RefusalReason;
 use crate::request::Request;
 use crate::response::Response;
 use crate::tsd::Tsd;
@@ -18,9 +17,7 @@ pub(crate) async fn put(tsd: &Tsd, request: &Request) -> Result<Response, Error>
     let body = request.body.clone();
     let with_details = answer.details;
     let write = move |writer: &mut PointWriter<'_>| write_document(writer, &body, with_details);
-    let appended = append(tsd, Duration::ZERO, write).await?;
-    appended.durable.wait().await?;
-    Ok(answer.response(appended.report, &appended.outcome))
+    append_document(tsd, answer, write).await
 }
 
 fn write_document(
@@ -30,8 +27,7 @@ fn write_document(
 ) -> Result<Report, Error> {
     let text = document_text(body)?;
     let mut points = Vec::new();
-    read_points(text, &mut points)
-        .map_err(|e| Error::bad_request("Unable to parse the given JSON").with_details(e.reason))?;
+    read_points(text, &mut points).map_err(|error| unparsable(error.reason))?;
     if points.is_empty() {
         return Err(Error::bad_request("No datapoints found in content"));
     }
@@ -43,11 +39,9 @@ fn write_document(
     }
     for point in &points {
         if let Err(error) = write_point(writer, point.as_ref()) {
-            writer.refuse(&error);
-            report.fail(&error.http_text(), || match point {
-                Some(point) => datapoint_json(point),
-                None => "null".into(),
-            });
+            let shown = || point.as_ref().map_or("null".into(), datapoint_json);
+            writer.refuse(&error, shown);
+            report.fail(&error.http_text(), shown);
         }
     }
     Ok(report)
@@ -55,14 +49,20 @@ fn write_document(
 
 /// The body, which must be an object or an array.
 pub(super) fn document_text(body: &[u8]) -> Result<&str, Error> {
-    let text = std::str::from_utf8(body)
-        .map_err(|_| Error::bad_request("Unable to parse the given JSON"))?;
+    let text = std::str::from_utf8(body).map_err(|_| unparsable(""))?;
     if text.trim_start().starts_with(['{', '[']) {
         Ok(text)
     } else {
         let message = "The JSON must start as an object or an array";
-        Err(Error::bad_request(message))
+        Err(Error::bad_request(message).with_refusal(RefusalReason::MalformedRequest))
     }
+}
+
+/// The error of a document that cannot be read as a whole.
+pub(super) fn unparsable(reason: &str) -> Error {
+    Error::bad_request("Unable to parse the given JSON")
+        .with_details(reason)
+        .with_refusal(RefusalReason::MalformedRequest)
 }
 
 fn write_point(writer: &mut PointWriter<'_>, point: Option<&PutPoint<'_>>) -> Result<(), PutError> {

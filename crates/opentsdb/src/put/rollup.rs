@@ -1,11 +1,10 @@
 //! Points that stand for others: `/api/rollup` and the telnet command.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use icecore_wire::opentsdb::number::parse_number;
 
-use super::append::append;
+use super::append::append_document;
 use super::document::write_points;
 use super::endpoint::document_text;
 use super::error::PutError;
@@ -16,6 +15,7 @@ use super::writer::{PointWriter, announce};
 use crate::aggregator_names::AGGREGATOR_NAMES;
 use crate::error::Error;
 use crate::json::push_text;
+use crate::refusals::RefusalReason;
 use crate::request::Request;
 use crate::response::Response;
 use crate::rollup::{RollupConfig, RollupKind};
@@ -65,6 +65,7 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
     let body = request.body.clone();
     let write = move |writer: &mut PointWriter<'_>| {
         write_points(
+            writer,
             document_text(&body)?,
             answer.details,
             |point| {
@@ -76,7 +77,7 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
                 let [interval, function, group_by] = names.map(text);
                 Ok([interval?, function?, group_by?])
             },
-            |point, [interval, function, group_by]| {
+            |writer, point, [interval, function, group_by]| {
                 let series = point.series(true)?;
                 let spec = RollupSpec {
                     interval: interval.as_deref(),
@@ -99,9 +100,7 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
             },
         )
     };
-    let appended = append(tsd, Duration::ZERO, write).await?;
-    appended.durable.wait().await?;
-    Ok(answer.response(appended.report, &appended.outcome))
+    append_document(tsd, answer, write).await
 }
 
 impl PointWriter<'_> {
@@ -117,7 +116,8 @@ impl PointWriter<'_> {
         let (mut sample, form) = sample(series, timestamp, value)?;
         let Some(rollups) = self.rollups else {
             let message = "No rollup or aggregations were configured";
-            return Err(PutError::argument(message));
+            let reason = RefusalReason::RollupNotConfigured;
+            return Err(PutError::by_setting(reason, message));
         };
         if is_milliseconds(timestamp) {
             return Err(bad_timestamp(series, timestamp, parse_number(value)?));

@@ -9,6 +9,7 @@ use super::error::PutError;
 use crate::config::Config;
 use crate::java::{hash_map_order, map_text};
 use crate::name::{RESERVED_PREFIX, validate};
+use crate::refusals::RefusalReason;
 use crate::rollup::RollupKind;
 use crate::uid::{Tsuid, Uid, UidKind, Uids};
 
@@ -168,7 +169,7 @@ impl Naming<'_> {
         if count > max {
             let tags: String = tags_text(tags).chars().take(SHOWN_CHARS_MAX).collect();
             let message = format!("Too many tags: {count} maximum allowed: {max}, tags: {tags}");
-            return Err(PutError::Argument(message));
+            return Err(PutError::by_setting(RefusalReason::TooManyTags, message));
         }
         self.check_name("metric name", metric)?;
         let mut checked = Vec::with_capacity(count);
@@ -194,7 +195,8 @@ impl Naming<'_> {
     fn check_lengths(&self, metric: &str, tags: &[Tag<'_>]) -> Result<(), PutError> {
         let check = |kind, name: &str| {
             let checked = self.uids.limits().check_length(kind, name);
-            checked.map_err(|error| PutError::Argument(error.message))
+            let too_long = RefusalReason::NameTooLong;
+            checked.map_err(|error| PutError::by_setting(too_long, error.message))
         };
         check(UidKind::Metric, metric)?;
         for (name, value) in tags {
@@ -206,7 +208,10 @@ impl Naming<'_> {
 
     fn check_name(&self, what: &str, name: &str) -> Result<(), PutError> {
         let checked = validate(what, name, &self.config.allow_special_chars);
-        checked.map_err(|error| PutError::Argument(error.message))
+        checked.map_err(|error| match name {
+            "" => PutError::Argument(error.message),
+            _ => PutError::by_setting(RefusalReason::IllegalCharacter, error.message),
+        })
     }
 
     fn uid(
@@ -222,10 +227,12 @@ impl Naming<'_> {
         };
         if !may_create && self.uids.read(kind).id(name).is_none() {
             let unknown = self.uids.resolve(kind, name);
-            return unknown.map_err(|error| PutError::UnknownName(error.message));
+            return unknown.map_err(|error| PutError::UnknownName(kind, error.message));
         }
         let uid = self.uids.get_or_assign(kind, name, changes);
-        uid.map_err(|error| PutError::Argument(error.message))
+        // The length was looked at before.
+        let no_room = RefusalReason::NoRoomForNames;
+        uid.map_err(|error| PutError::by_setting(no_room, error.message))
     }
 }
 
@@ -315,7 +322,7 @@ mod tests {
             ),
         ] {
             let error = identify(creating(), text).unwrap_err();
-            assert_eq!(error, PutError::argument(message));
+            assert_eq!(error.http_text(), message);
         }
     }
 
@@ -334,9 +341,9 @@ mod tests {
         };
         let tags = text.tags().unwrap();
         let refused = naming.identify("m", &tags, None, &mut Vec::new());
-        let PutError::Argument(message) = refused.err().expect("5000 bytes are too many") else {
-            panic!("another error")
-        };
+        let refused = refused.err().expect("5000 bytes are too many");
+        assert_eq!(refused.reason(), RefusalReason::NameTooLong);
+        let message = refused.cause();
         assert!(
             message.contains("limits.label_value_bytes_max = 4096"),
             "{message}"
@@ -363,9 +370,7 @@ mod tests {
                 metric,
                 tags: &tags,
             };
-            let PutError::Argument(message) = identify(creating(), text).unwrap_err() else {
-                panic!("another error")
-            };
+            let message = identify(creating(), text).unwrap_err().cause();
             assert!(
                 message.len() < 5000,
                 "{} bytes: {message:.100}",
@@ -384,5 +389,35 @@ mod tests {
         let message = "put: unknown metric: No such name for 'metrics': 'm'\n";
         assert_eq!(error.line_text("put"), message);
         assert_eq!(error.http_text(), "Unknown metric");
+    }
+
+    #[test]
+    fn refusals_name_the_setting_that_takes_the_point() {
+        let settings = |config: Config, tags: &str| {
+            let text = SeriesText::Line { metric: "m", tags };
+            identify(config, text).unwrap_err().reason().cure()
+        };
+        let without = |kind| Config {
+            auto_create_tagks: kind != UidKind::Tagk,
+            auto_create_tagvs: kind != UidKind::Tagv,
+            auto_create_metrics: kind != UidKind::Metric,
+            ..Config::default()
+        };
+        let long = format!("{}=b", "a".repeat(2000));
+        for (config, tags, expected) in [
+            (without(UidKind::Metric), "a=b", "tsd.core.auto_create_metrics"),
+            (without(UidKind::Tagk), "a=b", "tsd.core.auto_create_tagks"),
+            (without(UidKind::Tagv), "a=b", "tsd.core.auto_create_tagvs"),
+            (creating(), "a=b:c", "tsd.core.tag.allow_specialchars"),
+            (
+                creating(),
+                "a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8 i=9",
+                "tsd.storage.max_tags",
+            ),
+            (creating(), &long, "limits.label_name_bytes_max"),
+        ] {
+            let cure = settings(config, tags);
+            assert!(cure.contains(expected), "{tags:.40}: {cure}");
+        }
     }
 }
