@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use icecore_model::{
-    AppendError, BoxFuture, CatalogChange, Discard, Exemplar, Fill, Histogram, Levels, Metadata, NumberForm,
-    PendingWrite, RawLabels, Sample, SampleSink, SampleStore, Selection, SeriesSamples,
+    AppendError, BoxFuture, CatalogChange, Discard, Exemplar, Fill, Histogram, Levels, Metadata,
+    NumberForm, PendingWrite, RawLabels, Sample, SampleSink, SampleStore, Selection, SeriesSamples,
     SeriesSource, SeriesStream, SourceError, StoreError,
 };
 

@@ -108,9 +108,10 @@ where
     tsd.counters.points_added.add(stored);
     let mut refusals = tally.refusals;
     for rejection in &appended.outcome.rejected {
-        let reason = match rejection.retryable {
-            true => RefusalReason::StoreUnavailable,
-            false => RefusalReason::RejectedByStore,
+        let reason = if rejection.retryable {
+            RefusalReason::StoreUnavailable
+        } else {
+            RefusalReason::RejectedByStore
         };
         let cause = || rejection.reason.clone();
         refusals.add(reason, rejection.count, cause, String::new);

@@ -44,7 +44,7 @@ pub(super) fn write_points<T>(
     let points: Vec<_> = elements.iter().map(read).collect::<Result<_, Error>>()?;
     let mut report = Report::new(points.len(), with_details);
     for point in &points {
-        let shown = || {
+        let shown = || -> String {
             let Some((point, more)) = point else {
                 return "null".into();
             };

@@ -190,16 +190,18 @@ impl PointWriter<'_> {
         };
         let name = group_by.to_lowercase();
         let is_known = |known: &&str| known.eq_ignore_ascii_case(&name);
-        let problem = if !AGGREGATOR_NAMES.iter().any(is_known) {
-            "Invalid group by aggregator"
+        let (problem, reason) = if !AGGREGATOR_NAMES.iter().any(is_known) {
+            let problem = "Invalid group by aggregator";
+            (problem, RefusalReason::InvalidPoint)
         } else if config.rollups_block_derived && is_derived(&name) {
-            "Derived group by aggregations are not allowed"
+            let problem = "Derived group by aggregations are not allowed";
+            (problem, RefusalReason::RollupNotConfigured)
         } else {
             return Ok(());
         };
         let tags = tags_text(tags);
         let message = format!("{problem} {group_by} with metric {metric} {tags}");
-        Err(PutError::Argument(message))
+        Err(PutError::by_setting(reason, message))
     }
 
     fn check_function(
@@ -215,9 +217,11 @@ impl PointWriter<'_> {
         }
         if self.naming.config.rollups_block_derived && is_derived(&function.to_lowercase()) {
             let tags = tags_text(tags);
-            return Err(PutError::Argument(format!(
+            let message = format!(
                 "Derived rollup aggregations are not allowed {function} with metric {metric} {tags}"
-            )));
+            );
+            let reason = RefusalReason::RollupNotConfigured;
+            return Err(PutError::by_setting(reason, message));
         }
         Ok(())
     }

@@ -405,7 +405,11 @@ mod tests {
         };
         let long = format!("{}=b", "a".repeat(2000));
         for (config, tags, expected) in [
-            (without(UidKind::Metric), "a=b", "tsd.core.auto_create_metrics"),
+            (
+                without(UidKind::Metric),
+                "a=b",
+                "tsd.core.auto_create_metrics",
+            ),
             (without(UidKind::Tagk), "a=b", "tsd.core.auto_create_tagks"),
             (without(UidKind::Tagv), "a=b", "tsd.core.auto_create_tagvs"),
             (creating(), "a=b:c", "tsd.core.tag.allow_specialchars"),

@@ -167,7 +167,9 @@ fn skipped(error: &PutError, number: u64, line: &[u8]) -> Skipped {
             let reason = "unknown name: --auto-metric creates metrics";
             (reason, message.clone())
         }
-        PutError::Argument(message) | PutError::BySetting(_, message) => ("illegal line", message.clone()),
+        PutError::Argument(message) | PutError::BySetting(_, message) => {
+            ("illegal line", message.clone())
+        }
         other => ("illegal line", other.http_text().into_owned()),
     };
     let text: String = text_of(line).chars().take(SHOWN_CHARS).collect();
