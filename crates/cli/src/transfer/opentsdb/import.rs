@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -298,7 +298,7 @@ impl Run<'_> {
                 return Ok(mappings);
             }
         };
-        let mut chunks = Chunks::open(plain(File::open(path)?)?, self.args.chunk_bytes)?;
+        let mut chunks = open(path, self.args.chunk_bytes)?;
         if chunks.form != InputFormat::Json {
             return Ok(mappings);
         }
@@ -307,11 +307,12 @@ impl Run<'_> {
             let reading = tokio::task::spawn_blocking(move || {
                 let next = chunks.next();
                 let bytes = next.as_ref().ok().and_then(|chunk| chunk.as_ref());
-                let bytes = bytes.map_or(&[][..], |chunk| &chunk.bytes);
+                let bytes = bytes.map_or(&[][..], |chunk| &chunk.bytes[..]);
                 let found = add_mappings(bytes, &uid_table, &mut mappings);
                 (next.map(|chunk| chunk.is_some()), found, chunks, mappings)
             });
-            let (is_there, found);
+            let is_there;
+            let found;
             (is_there, found, chunks, mappings) = reading.await?;
             if found {
                 self.files_with_names.insert(path.clone());
@@ -328,11 +329,7 @@ impl Run<'_> {
             return Ok(());
         }
         let name = path.display().to_string();
-        let chunk_bytes = self.args.chunk_bytes;
-        let mut chunks = Chunks::open(plain(File::open(&path)?)?, chunk_bytes)?;
-        if chunks.form == InputFormat::Native {
-            bail!("neither lines nor cells: icecore import reads the native format");
-        }
+        let mut chunks = open(&path, self.args.chunk_bytes)?;
         let is_cells = chunks.form == InputFormat::Json;
         let start = self.position.clone();
         chunks.skip_to(start.offset, start.lines, false)?;
@@ -505,6 +502,15 @@ impl Run<'_> {
         };
         self.progress.update(what, None);
     }
+}
+
+/// Opens a file of lines or cells.
+fn open(path: &Path, chunk_bytes: usize) -> anyhow::Result<Chunks> {
+    let chunks = Chunks::open(plain(File::open(path)?)?, chunk_bytes)?;
+    if chunks.form == InputFormat::Native {
+        bail!("neither lines nor cells: icecore import reads the native format");
+    }
+    Ok(chunks)
 }
 
 /// The table of UIDs.
