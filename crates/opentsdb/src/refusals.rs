@@ -307,6 +307,16 @@ mod tests {
     }
 
     #[test]
+    fn every_reason_is_documented() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/opentsdb.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        for reason in RefusalReason::ALL {
+            let name = format!("`{}`", reason.name());
+            assert!(text.contains(&name), "{path} does not have {name}");
+        }
+    }
+
+    #[test]
     fn a_reason_is_logged_once_a_minute_with_what_came_since() {
         let refusals = Refusals::default();
         let metric = one(RefusalReason::UnknownMetric, 3);

@@ -246,13 +246,14 @@ fn what_is_refused_is_counted_by_reason() {
     };
     let point = r#"{"metric":"m","timestamp":1500000000,"value":1,"tags":{"host":"a"}}"#;
     let number = point.replace(":1,", ":\"x\",");
+    let rollup = point.replacen('{', r#"{"interval":"1h","aggregator":"sum","#, 1);
     let batch = format!("[{point},{point},{number},null]");
     for (target, body, expected) in [
         ("/api/put", batch.as_str(), 400),
         ("/api/put", "[", 400),
         ("/api/put", "[]", 400),
         ("/api/put", &" ".repeat(9000), 400),
-        ("/api/rollup", point, 400),
+        ("/api/rollup", &rollup, 400),
         ("/api/histogram", point, 503),
     ] {
         assert_eq!(post(target, body), expected, "{target} {body:.100}");

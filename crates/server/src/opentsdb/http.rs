@@ -122,6 +122,8 @@ async fn answer(
     let sent_bytes = body.len();
     let (body, _memory) = match Encoding::from_header(&head.headers)? {
         Encoding::Identity => (body, memory),
+        // Some clients say so of every request, also of those that have no body.
+        _ if body.is_empty() => (body, memory),
         encoding => {
             let max = app.config().server.write_decompressed_bytes_max;
             decompressed(encoding, body, max, memory).await?
