@@ -203,7 +203,7 @@ struct ReasonState {
     log: Mutex<LogState>,
 }
 
-/// What the log has of a reason.
+/// The last log line of a reason, and the refusals since.
 #[derive(Debug, Default)]
 struct LogState {
     last_ms: Option<i64>,

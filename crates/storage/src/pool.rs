@@ -169,7 +169,7 @@ mod tests {
         has_begun.await.unwrap();
         assert_eq!(threads.places.available_permits(), cores - 1);
         drop(waiting);
-        // Nobody waits for it any more, and it is not done.
+        // Its caller has gone, and it is not done.
         let mut barrier = Box::pin(threads.barrier());
         assert!(futures::poll!(&mut barrier).is_pending());
         go_on.send(()).unwrap();

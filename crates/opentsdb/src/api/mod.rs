@@ -247,7 +247,7 @@ fn written(
     answer
 }
 
-/// What a request is, for the log.
+/// Returns a request in words, for the log.
 fn in_words(request: &Request) -> String {
     let Request {
         method,

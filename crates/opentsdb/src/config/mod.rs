@@ -1,4 +1,4 @@
-//! What can be set, with the defaults of the original, and those of a server without its file.
+//! Settings, with the defaults of the original, and those of a server without its file.
 //!
 //! ```text
 //! opentsdb.conf ─► properties ─► settings: key by key ─► Config, notes about the rest

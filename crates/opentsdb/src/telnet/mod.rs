@@ -57,7 +57,7 @@ const PENDING_MAX: usize = 16;
 /// Bytes of a line that is too long which the log shows.
 const EXAMPLE_BYTES_MAX: usize = 256;
 
-/// How the reply to a line begins that is no command.
+/// The begin of the reply to a line that is no command.
 const UNKNOWN_COMMAND: &str = "unknown command: ";
 
 /// Commands that write points.
@@ -157,7 +157,7 @@ struct Part {
     close: bool,
 }
 
-/// What came of the lines of a part that write points.
+/// The outcome of the lines of a part that write points.
 #[derive(Default)]
 struct Written {
     /// With the numbers of their lines.

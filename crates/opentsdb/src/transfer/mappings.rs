@@ -139,7 +139,7 @@ mod tests {
         // Writers that went away before they were done.
         assert_eq!(orphans(&[name(17, "t2")]), []);
         assert_eq!(orphans(&[name(18, "t2"), name(17, "t2")]), [(18, 17)]);
-        // The id of the name has another name: whoever reads points goes by that.
+        // The id of the name has another name, and that counts where points are read.
         let wrong = [id("t2", 17), name(17, "x"), id("x", 17), name(18, "t2")];
         assert_eq!(orphans(&wrong), []);
     }

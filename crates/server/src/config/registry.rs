@@ -448,7 +448,7 @@ pub static SETTINGS: &[Setting] = &[
         "opentsdb.config",
         Text,
         opentsdb.config,
-        "The original's own configuration file, opentsdb.conf. Keys that mean something here are acted on; the log names those that are not needed, and those that nobody knows. With a file the original's defaults hold for what it does not set. Empty means those of a first client: metrics are created, and bodies may be as long as server.write_body_bytes_max."
+        "The original's own configuration file, opentsdb.conf. Keys that mean something here are acted on; the log names those that are not needed, and those that are unknown. With a file the original's defaults hold for what it does not set. Empty means those of a first client: metrics are created, and bodies may be as long as server.write_body_bytes_max."
     ),
     setting!(
         "opentsdb.settings",

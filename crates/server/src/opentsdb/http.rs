@@ -99,7 +99,7 @@ fn remote_of(head: &Parts) -> String {
     peer.map(|peer| peer.ip().to_string()).unwrap_or_default()
 }
 
-/// Counts a request whose points nobody has read.
+/// Counts a request whose points were not read.
 fn note_refusal(app: &App, error: &ApiError, request: &str) {
     let reason = match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => RefusalReason::BodyTooLong,

@@ -26,7 +26,7 @@ async fn served(settings: &[(&str, &str)]) -> (TestServer, SocketAddr) {
     (served, address)
 }
 
-/// The same with settings of an `opentsdb.conf`, and so with the defaults of the original.
+/// Starts a server with settings of an `opentsdb.conf`: the original's defaults hold.
 async fn served_with_file(settings: &[&str]) -> (TestServer, SocketAddr, TempDir) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("opentsdb.conf");

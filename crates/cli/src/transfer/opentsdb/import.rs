@@ -129,7 +129,7 @@ struct Run<'a> {
     position: Position,
     progress: Progress,
     skips: Skips,
-    /// What the tables of UIDs say, if names are still to be sent.
+    /// The ids and names of the tables of UIDs; empty once names are sent.
     mappings: Arc<UidMappings>,
     /// Files that have cells of such a table.
     files_with_names: HashSet<PathBuf>,

@@ -184,7 +184,7 @@ impl Netdata {
 }
 
 impl Drop for Netdata {
-    /// It has a helper process, which ends with it if it ends in order.
+    /// Ends Netdata in order: its helper process ends with it then.
     fn drop(&mut self) {
         let id = self.0.id().to_string();
         let told = Command::new("sh")
