@@ -310,7 +310,7 @@ impl<'a> Session<'a> {
                 part.close = true;
             } else {
                 let text = self.other_command(&decode_line(command));
-                if text.starts_with(UNKNOWN_COMMAND) {
+                if text.starts_with(UNKNOWN_COMMAND) && !line.trim_ascii().is_empty() {
                     let reason = if WRITING.iter().any(|name| name.as_bytes() == command) {
                         RefusalReason::ReadOnly
                     } else {
