@@ -28,7 +28,11 @@ pub trait SampleStore: Send + Sync {
         &self,
         patience: Duration,
         fill: Fill,
-    ) -> BoxFuture<'_, Result<PendingWrite, StoreError>>;
+    ) -> BoxFuture<'_, Result<PendingWrite, AppendError<Discard>>>;
+
+    /// Waits until every request whose `fill` has begun is appended or refused, whether its caller
+    /// still waits or not. What is appended afterwards comes behind them.
+    fn barrier(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
 impl dyn SampleStore {
@@ -51,9 +55,11 @@ impl dyn SampleStore {
             })
         };
         let appended = self.append_boxed(patience, Box::new(fill)).await;
-        appended.map_err(|error| match told.try_recv() {
-            Ok(reason) => AppendError::Fill(reason),
-            Err(_) => AppendError::Store(error),
+        appended.map_err(|error| match (told.try_recv(), error) {
+            (Ok(reason), _) => AppendError::Fill(reason),
+            (Err(_), AppendError::Fill(discard)) => AppendError::Store(discard.into()),
+            (Err(_), AppendError::Refused(error)) => AppendError::Refused(error),
+            (Err(_), AppendError::Store(error)) => AppendError::Store(error),
         })
     }
 }
@@ -81,8 +87,24 @@ pub enum AppendError<E> {
     /// Reading the request failed.
     #[error("{0}")]
     Fill(E),
+    /// The request is more than the store takes at once: sent again, it is refused again.
+    #[error(transparent)]
+    Refused(StoreError),
+    /// The store takes nothing now. Sending the request again may succeed.
     #[error(transparent)]
     Store(StoreError),
+}
+
+impl From<Discard> for AppendError<Discard> {
+    fn from(discard: Discard) -> Self {
+        Self::Fill(discard)
+    }
+}
+
+impl<E> From<StoreError> for AppendError<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
 }
 
 /// Why a store did not accept a request, as a message.
@@ -193,10 +215,14 @@ mod tests {
             &self,
             _: Duration,
             fill: Fill,
-        ) -> BoxFuture<'_, Result<PendingWrite, StoreError>> {
+        ) -> BoxFuture<'_, Result<PendingWrite, AppendError<Discard>>> {
             Box::pin(async move {
-                if let Some(reason) = self.0 {
-                    return Err(StoreError(reason.into()));
+                match self.0 {
+                    Some("too much") => {
+                        return Err(AppendError::Refused(StoreError("too much".into())));
+                    }
+                    Some(reason) => return Err(StoreError(reason.into()).into()),
+                    None => {}
                 }
                 let mut sink = CountingSink::default();
                 fill(&mut sink)?;
@@ -207,6 +233,10 @@ mod tests {
                 let commit = Box::pin(async { Ok(()) });
                 Ok(PendingWrite { outcome, commit })
             })
+        }
+
+        fn barrier(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+            Box::pin(async { Ok(()) })
         }
     }
 
@@ -240,6 +270,9 @@ mod tests {
             panic!("a store that is full takes nothing")
         };
         assert_eq!(error.to_string(), "full");
+        let store: &dyn SampleStore = &TestStore(Some("too much"));
+        let refused = ready(store.append(Duration::ZERO, one_sample));
+        assert!(matches!(refused, Err(AppendError::Refused(error)) if error.0 == "too much"));
     }
 
     fn refused(reasons: usize) -> WriteOutcome {

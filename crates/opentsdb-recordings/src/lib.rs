@@ -5,8 +5,8 @@
 //!                           └──────────────── compare ◄─── deviations ◄──────────────┘
 //! ```
 //!
-//! The recordings are not part of this repository: they lie in `../shared/opentsdb-conformance`, or
-//! where `ICECORE_OPENTSDB_CONFORMANCE` says. `ICECORE_OPENTSDB_AREA=query` replays one area alone.
+//! The recordings are `testdata/opentsdb/recordings`, or those of a folder that
+//! `ICECORE_OPENTSDB_CONFORMANCE` names. `ICECORE_OPENTSDB_AREA=query` replays one area alone.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,10 @@
 //! The recorded groups of requests.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use flate2::read::GzDecoder;
 use icecore_wire::json::{JsonReader, SyntaxError};
 use serde_json::Value;
 
@@ -17,16 +20,16 @@ pub struct Group {
     pub steps: Vec<Value>,
 }
 
-/// All groups, or `None` where there are no recordings.
-pub fn recorded_groups() -> Option<Vec<Group>> {
-    let folder = folder()?;
+/// Returns all groups.
+pub fn recorded_groups() -> Vec<Group> {
     let only = std::env::var("ICECORE_OPENTSDB_AREA").ok();
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().flatten().collect();
-    files.sort_by_key(std::fs::DirEntry::path);
+    let files = std::fs::read_dir(folder()).unwrap().flatten();
+    let mut paths: Vec<_> = files.map(|file| file.path()).collect();
+    paths.sort();
     let mut groups = Vec::new();
-    for file in files {
-        let path = file.path();
-        let is_recording = path.extension().is_some_and(|e| e == "json");
+    for path in paths {
+        let name = path.to_string_lossy();
+        let is_recording = name.ends_with(".json") || name.ends_with(COMPRESSED);
         if is_recording && only.as_ref().is_none_or(|only| *only == area_of(&path)) {
             groups.extend(groups_in(&path));
         }
@@ -34,8 +37,11 @@ pub fn recorded_groups() -> Option<Vec<Group>> {
     if only.is_none() {
         check_complete(&groups);
     }
-    Some(groups)
+    groups
 }
+
+/// The ending of a compressed recording.
+const COMPRESSED: &str = ".json.gz";
 
 /// All groups and steps: were some not read, nobody would miss them.
 const RECORDED: (usize, usize) = (88, 3974);
@@ -54,22 +60,31 @@ fn check_complete(groups: &[Group]) {
     }
 }
 
-fn folder() -> Option<PathBuf> {
-    let default =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/opentsdb-conformance");
-    let folder = std::env::var_os("ICECORE_OPENTSDB_CONFORMANCE").map_or(default, PathBuf::from);
-    folder.is_dir().then_some(folder)
+fn folder() -> PathBuf {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/opentsdb/recordings");
+    std::env::var_os("ICECORE_OPENTSDB_CONFORMANCE").map_or(default, PathBuf::from)
 }
 
 fn area_of(path: &Path) -> String {
-    path.file_stem().unwrap().to_string_lossy().into_owned()
+    let name = path.file_name().unwrap().to_string_lossy();
+    name.split('.').next().unwrap().to_owned()
+}
+
+/// The text of a recording, which may be compressed.
+fn text_of(path: &Path) -> String {
+    if !path.to_string_lossy().ends_with(COMPRESSED) {
+        return std::fs::read_to_string(path).unwrap();
+    }
+    let mut text = String::new();
+    let mut file = GzDecoder::new(File::open(path).unwrap());
+    file.read_to_string(&mut text).unwrap();
+    text
 }
 
 /// The groups of one file.
 pub fn groups_in(path: &Path) -> Vec<Group> {
     // One answer has half of a surrogate pair, which is no text in Rust.
-    let text = std::fs::read_to_string(path).unwrap();
-    let text = text.replace("\\ud83d\"", "\\ufffd\"");
+    let text = text_of(path).replace("\\ud83d\"", "\\ufffd\"");
     let mut groups: Value = serde_json::from_str(&text).unwrap();
     keep_bodies(&mut groups, &text);
     let group = |group: &mut Value| Group {

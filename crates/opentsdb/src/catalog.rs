@@ -153,6 +153,12 @@ pub(crate) struct RecordsEdit<'a> {
 }
 
 impl RecordsEdit<'_> {
+    /// Waits until every request that is being written is appended or refused: what is written
+    /// afterwards comes behind it.
+    pub(crate) async fn barrier(&self) -> Result<(), Error> {
+        self.records.points.barrier().await.map_err(unavailable)
+    }
+
     /// Stores changes; they are durable afterwards.
     pub(crate) async fn write(self, changes: Vec<CatalogChange>) -> Result<(), Error> {
         self.write_and(changes, || ()).await
@@ -179,6 +185,7 @@ impl RecordsEdit<'_> {
         let pending = self.records.points.append(Duration::ZERO, fill).await;
         let pending = pending.map_err(|error| match error {
             AppendError::Fill(error) | AppendError::Store(error) => unavailable(error),
+            AppendError::Refused(error) => Error::bad_request(error.0),
         })?;
         appended();
         drop(self.guard);

@@ -3,6 +3,8 @@
 use http::StatusCode;
 use thiserror::Error;
 
+use crate::refusals::RefusalReason;
+
 /// Why a request was not answered.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{message}")]
@@ -11,6 +13,8 @@ pub struct Error {
     pub message: String,
     /// Empty where there is nothing to add; it is left out then.
     pub details: String,
+    /// The reason under which a request is counted whose points it refuses.
+    pub(crate) refusal: Option<RefusalReason>,
 }
 
 impl Error {
@@ -19,6 +23,7 @@ impl Error {
             status,
             message: message.into(),
             details: String::new(),
+            refusal: None,
         }
     }
 
@@ -32,6 +37,12 @@ impl Error {
 
     pub fn with_details(mut self, details: impl Into<String>) -> Self {
         self.details = details.into();
+        self
+    }
+
+    /// Says that points are refused, and why.
+    pub(crate) fn with_refusal(mut self, reason: RefusalReason) -> Self {
+        self.refusal = Some(reason);
         self
     }
 

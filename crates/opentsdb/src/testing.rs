@@ -5,14 +5,15 @@ mod rolled;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::channel::oneshot;
 use icecore_model::{
-    BoxFuture, Catalog, CatalogChange, CatalogRecord, Exemplar, Fill, FloatColumns, Histogram,
-    HistogramSample, Labels, Levels, Matcher, Metadata, NumberForm, NumberForms, PendingWrite,
-    RawLabels, Sample, SampleSink, SampleStore, Selection, SeriesSamples, SeriesSource,
-    SeriesStream, SourceError, StoreError, TimeColumn, WriteOutcome,
+    AppendError, BoxFuture, Catalog, CatalogChange, CatalogRecord, Discard, Exemplar, Fill,
+    FloatColumns, Histogram, HistogramSample, Labels, Levels, Matcher, Metadata, NumberForm,
+    NumberForms, PendingWrite, RawLabels, Sample, SampleSink, SampleStore, Selection,
+    SeriesSamples, SeriesSource, SeriesStream, SourceError, StoreError, TimeColumn, WriteOutcome,
 };
 use parking_lot::Mutex;
 
@@ -32,6 +33,18 @@ pub struct MemoryStore {
     successes: AtomicUsize,
     /// Samples of an append; 0 for any number.
     samples_max: AtomicUsize,
+    /// Set while the next append is to be held.
+    holds_next: AtomicBool,
+    held: Mutex<HeldAppends>,
+}
+
+/// Appends that are filled and not taken yet.
+#[derive(Default)]
+struct HeldAppends {
+    count: usize,
+    release: Vec<oneshot::Sender<()>>,
+    /// Barriers that wait for them.
+    barriers: Vec<oneshot::Sender<()>>,
 }
 
 #[derive(Default)]
@@ -82,7 +95,46 @@ impl MemoryStore {
         self.samples_max.store(max, Ordering::SeqCst);
     }
 
-    fn check(&self, sink: &MemorySink) -> Result<(), StoreError> {
+    /// Holds the next append once it is filled, until it is released.
+    pub fn hold_next(&self) {
+        self.holds_next.store(true, Ordering::SeqCst);
+    }
+
+    /// Lets the appends go on that are held.
+    pub fn release(&self) {
+        for held in self.held.lock().release.drain(..) {
+            // Its caller may have gone.
+            let _ = held.send(());
+        }
+    }
+
+    /// Waits for the release of an append, if it is to be held; returns `true` if it was.
+    async fn wait_for_release(&self) -> bool {
+        if !self.holds_next.swap(false, Ordering::SeqCst) {
+            return false;
+        }
+        let (release, released) = oneshot::channel();
+        {
+            let mut held = self.held.lock();
+            held.count += 1;
+            held.release.push(release);
+        }
+        let _ = released.await;
+        true
+    }
+
+    /// Ends what [`Self::wait_for_release`] has begun, after the content was taken.
+    fn append_ended(&self, was_held: bool) {
+        let mut held = self.held.lock();
+        held.count -= usize::from(was_held);
+        if held.count == 0 {
+            for barrier in held.barriers.drain(..) {
+                let _ = barrier.send(());
+            }
+        }
+    }
+
+    fn check(&self, sink: &MemorySink) -> Result<(), AppendError<Discard>> {
         // Whether one was left of what is counted down; the greatest number never ends.
         let is_left = |counter: &AtomicUsize| {
             let next = |left: usize| match left {
@@ -94,11 +146,12 @@ impl MemoryStore {
             counted.is_ok()
         };
         if !is_left(&self.successes) && is_left(&self.refusals) {
-            return Err(StoreError("appends are refused".into()));
+            return Err(StoreError("appends are refused".into()).into());
         }
         let max = self.samples_max.load(Ordering::SeqCst);
         if max > 0 && sink.outcome.samples > max as u64 {
-            return Err(StoreError("too many samples: split it".into()));
+            let reason = "too many samples: split it";
+            return Err(AppendError::Refused(StoreError(reason.into())));
         }
         Ok(())
     }
@@ -121,17 +174,34 @@ impl SampleStore for MemoryStore {
         &self,
         _: Duration,
         fill: Fill,
-    ) -> BoxFuture<'_, Result<PendingWrite, StoreError>> {
+    ) -> BoxFuture<'_, Result<PendingWrite, AppendError<Discard>>> {
         Box::pin(async move {
             let mut sink = MemorySink::default();
             fill(&mut sink)?;
             self.check(&sink)?;
+            let was_held = self.wait_for_release().await;
             let outcome = std::mem::take(&mut sink.outcome);
             self.content.lock().take(sink);
+            self.append_ended(was_held);
             Ok(PendingWrite {
                 outcome,
                 commit: Box::pin(async { Ok(()) }),
             })
+        })
+    }
+
+    fn barrier(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (ended, has_ended) = oneshot::channel();
+            {
+                let mut held = self.held.lock();
+                if held.count == 0 {
+                    return Ok(());
+                }
+                held.barriers.push(ended);
+            }
+            let ended = has_ended.await;
+            ended.map_err(|_| StoreError("an append was dropped".into()))
         })
     }
 }

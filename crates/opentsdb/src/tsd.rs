@@ -15,6 +15,7 @@ use crate::counters::Counters;
 use crate::label_names::{LabelIndex, LabelNames};
 use crate::numbers::{NumberStore, Numbers};
 use crate::query_log::QueryLog;
+use crate::refusals::{RefusalReason, RefusalTally, Refusals};
 use crate::rollup::RollupConfig;
 use crate::series_cache::SeriesCache;
 use crate::tree::Trees;
@@ -50,6 +51,7 @@ pub struct Tsd {
     pub(crate) uids: Arc<Uids>,
     pub(crate) series_cache: Arc<SeriesCache>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) refusals: Refusals,
     pub(crate) query_log: QueryLog,
     pub(crate) implied: ImpliedMatchers,
     /// What may be written by `/api/rollup`.
@@ -77,6 +79,23 @@ impl Tsd {
     pub fn query_timeout(&self) -> Option<Duration> {
         let timeout_ms = self.config.query_timeout_ms;
         (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms))
+    }
+
+    /// Returns what clients were refused.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    /// Counts a request that was refused before it came here. `example` says which.
+    pub fn refuse(&self, reason: RefusalReason, cause: &str, example: &str) {
+        let mut tally = RefusalTally::default();
+        tally.add(reason, 1, || cause.to_owned(), || example.to_owned());
+        self.note_refusals(tally);
+    }
+
+    /// Counts and logs the refusals of a request.
+    pub(crate) fn note_refusals(&self, tally: RefusalTally) {
+        self.refusals.add(tally, self.clock.elapsed_ms());
     }
 
     /// Whether anything was given a UID.
@@ -140,6 +159,7 @@ impl Tsd {
             uids,
             series_cache: Arc::default(),
             counters: Arc::default(),
+            refusals: Refusals::default(),
             query_log: QueryLog::default(),
             rollups: rollups.map(Arc::new),
         })

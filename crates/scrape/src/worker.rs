@@ -354,7 +354,7 @@ impl Scrape<'_> {
                 self.context.metrics.succeeded.add(1);
                 (false, self.appended(&outcome))
             }
-            Err(AppendError::Store(error)) => {
+            Err(AppendError::Store(error) | AppendError::Refused(error)) => {
                 self.refused(&error);
                 // The target did what it should.
                 self.context.metrics.succeeded.add(1);
@@ -405,7 +405,7 @@ impl Scrape<'_> {
                 pending_commits.add(self.began, commit);
                 self.appended(&outcome);
             }
-            Err(AppendError::Store(error)) => self.refused(&error),
+            Err(AppendError::Store(error) | AppendError::Refused(error)) => self.refused(&error),
         }
     }
 

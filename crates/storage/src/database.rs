@@ -18,9 +18,9 @@ use icecore_model::event::{EventShard, EventStore};
 use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
 use icecore_model::{
-    BoxFuture, BucketSize, Catalog, CatalogRecord, Clock, Fill, Levels, Metadata, PendingWrite,
-    SampleStore, Selection, SeriesSource, SeriesStream, SourceError, StoreError, SystemClock,
-    WriteOutcome,
+    AppendError, BoxFuture, BucketSize, Catalog, CatalogRecord, Clock, Discard, Fill, Levels,
+    Metadata, PendingWrite, SampleStore, Selection, SeriesSource, SeriesStream, SourceError,
+    StoreError, SystemClock, WriteOutcome,
 };
 use icecore_records::key;
 use parking_lot::Mutex;
@@ -615,12 +615,17 @@ impl SampleStore for Database {
         &self,
         patience: Duration,
         fill: Fill,
-    ) -> BoxFuture<'_, Result<PendingWrite, StoreError>> {
+    ) -> BoxFuture<'_, Result<PendingWrite, AppendError<Discard>>> {
         Box::pin(async move {
             let (outcome, commit) = self.append(patience, |batch| fill(batch)).await?;
             let commit = Box::pin(async move { Ok(commit.wait().await?) });
             Ok(PendingWrite { outcome, commit })
         })
+    }
+
+    fn barrier(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        // A fill and its append are one piece of work there.
+        Box::pin(async move { Ok(self.context.write_threads.barrier().await?) })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use icecore_model::{Discard, OutOfMemory, StoreError};
+use icecore_model::{AppendError, Discard, OutOfMemory, StoreError};
 use slatedb::{CloseReason, ErrorKind};
 use thiserror::Error;
 
@@ -98,11 +98,12 @@ impl From<OutOfMemory> for Error {
     }
 }
 
-impl From<WriteError<Discard>> for StoreError {
+impl From<WriteError<Discard>> for AppendError<Discard> {
     fn from(error: WriteError<Discard>) -> Self {
         match error {
-            WriteError::Decode(discard) => discard.into(),
-            WriteError::Storage(error) => error.into(),
+            WriteError::Decode(discard) => Self::Fill(discard),
+            WriteError::Storage(error @ Error::Invalid(_)) => Self::Refused(error.into()),
+            WriteError::Storage(error) => Self::Store(error.into()),
         }
     }
 }

@@ -82,12 +82,26 @@ impl Pool {
 /// These are no threads of rayon: those look for work thirty times before they sleep, and give way
 /// to another thread each time. That suits work that is split; for a small write, which is not,
 /// it was 20 to 30 changes of threads and a tenth of the CPU.
-pub(crate) struct WriteThreads(Arc<Semaphore>);
+pub(crate) struct WriteThreads {
+    places: Arc<Semaphore>,
+    count: u32,
+}
 
 impl WriteThreads {
     pub(crate) fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self(Arc::new(Semaphore::new(cores)))
+        let cores = u16::try_from(cores).unwrap_or(u16::MAX);
+        Self {
+            places: Arc::new(Semaphore::new(cores.into())),
+            count: cores.into(),
+        }
+    }
+
+    /// Waits until all work that has begun has ended. Work that is asked for meanwhile begins
+    /// afterwards.
+    pub(crate) async fn barrier(&self) -> Result<()> {
+        let all = self.places.acquire_many(self.count).await;
+        all.map(drop).map_err(|_| failed())
     }
 
     /// Runs `work` and waits for it without blocking an async worker. Once it has begun it runs to
@@ -96,7 +110,7 @@ impl WriteThreads {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let core = Arc::clone(&self.0).acquire_owned().await;
+        let core = Arc::clone(&self.places).acquire_owned().await;
         let done = tokio::task::spawn_blocking(move || {
             let _core = core;
             work()
@@ -141,7 +155,8 @@ mod tests {
         let threads = WriteThreads::new();
         assert_eq!(threads.run(|| 1).await.unwrap(), 1);
         assert!(threads.run(|| panic!("on purpose")).await.is_err());
-        let cores = threads.0.available_permits();
+        let cores = threads.places.available_permits();
+        assert_eq!(Ok(cores), usize::try_from(threads.count));
         let (begun, has_begun) = oneshot::channel();
         let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
         let (ended, has_ended) = oneshot::channel();
@@ -152,13 +167,15 @@ mod tests {
         }));
         assert!(futures::poll!(&mut waiting).is_pending());
         has_begun.await.unwrap();
-        assert_eq!(threads.0.available_permits(), cores - 1);
+        assert_eq!(threads.places.available_permits(), cores - 1);
         drop(waiting);
+        // Its caller has gone, and it is not done.
+        let mut barrier = Box::pin(threads.barrier());
+        assert!(futures::poll!(&mut barrier).is_pending());
         go_on.send(()).unwrap();
         has_ended.await.unwrap();
-        // Its core is given back when the thread is done with it.
-        let all = u32::try_from(cores).unwrap();
-        drop(threads.0.acquire_many(all).await.unwrap());
+        barrier.await.unwrap();
+        assert_eq!(threads.run(|| 2).await.unwrap(), 2);
     }
 
     #[tokio::test]

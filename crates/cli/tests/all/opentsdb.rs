@@ -4,6 +4,7 @@ mod clients;
 mod collectd;
 mod crash;
 mod documented_faults;
+mod first_clients;
 mod names;
 mod original;
 mod recorded;

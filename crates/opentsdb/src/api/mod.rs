@@ -30,6 +30,7 @@ use crate::json::push_text;
 use crate::put;
 use crate::query;
 use crate::query_log::{LoggedQuery, QUERY_BYTES_MAX};
+use crate::refusals::RefusalReason;
 use crate::tsd::Tsd;
 
 pub use crate::request::Request;
@@ -54,10 +55,13 @@ async fn respond(tsd: &Tsd, request: &Request) -> Response {
     if sent > WHOLE_BODY_BYTES || request.is_chunked() {
         let max = tsd.config.max_chunk;
         if !tsd.config.enable_chunked {
+            let cause = "Chunked request not supported.";
+            tsd.refuse(RefusalReason::ChunkedBody, cause, &in_words(request));
             return pages::chunked();
         }
         if sent > max {
             let message = format!("The body has {sent} bytes, tsd.http.request.max_chunk is {max}");
+            tsd.refuse(RefusalReason::ChunkTooLong, &message, &in_words(request));
             return error(&Error::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
     }
@@ -135,6 +139,10 @@ async fn route(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     let endpoint = endpoint(&request.path)?;
     let parts: Vec<&str> = endpoint.split('/').collect();
     if !is_served(tsd.config.mode, &parts) {
+        if let Some("put" | "rollup" | "histogram") = parts.first().copied() {
+            let cause = "points are not taken in tsd.mode=ro";
+            tsd.refuse(RefusalReason::ReadOnly, cause, &in_words(request));
+        }
         return Err(unknown(&parts));
     }
     if parts.first() != Some(&"query") {
@@ -199,9 +207,9 @@ async fn dispatch(tsd: &Tsd, request: &Request, parts: &[&str]) -> Result<Respon
         ["", "s", ..] => pages::file(),
         ["", "stats"] => admin::statistics_page(tsd, request),
         ["", "version"] => admin::version_page(request),
-        ["put", ..] => put::endpoint::put(tsd, request).await,
-        ["rollup", ..] => put::rollup::endpoint(tsd, request).await,
-        ["histogram", ..] => put::histogram::endpoint(tsd, request).await,
+        ["put", ..] => written(tsd, request, put::endpoint::put(tsd, request).await),
+        ["rollup", ..] => written(tsd, request, put::rollup::endpoint(tsd, request).await),
+        ["histogram", ..] => written(tsd, request, put::histogram::endpoint(tsd, request).await),
         ["annotation", "bulk", ..] => annotation::bulk(tsd, request).await,
         ["annotation", ..] => annotation::one(tsd, request).await,
         ["annotations", ..] => annotation::many(tsd, request).await,
@@ -215,6 +223,37 @@ async fn dispatch(tsd: &Tsd, request: &Request, parts: &[&str]) -> Result<Respon
         ["query", ..] => query::query(tsd, request).await,
         _ => Err(unknown(parts)),
     }
+}
+
+/// Passes on the answer to a request that writes, and counts it if all of it is refused.
+fn written(
+    tsd: &Tsd,
+    request: &Request,
+    answer: Result<Response, Error>,
+) -> Result<Response, Error> {
+    if let Err(error) = &answer
+        && let Some(reason) = error.refusal
+    {
+        let Error {
+            message, details, ..
+        } = error;
+        let separator = if details.is_empty() { "" } else { ": " };
+        let cause = format!("{message}{separator}{details}");
+        tsd.refuse(reason, &cause, &in_words(request));
+    }
+    answer
+}
+
+/// Returns a request in words, for the log.
+fn in_words(request: &Request) -> String {
+    let Request {
+        method,
+        path,
+        remote,
+        sent_bytes,
+        ..
+    } = request;
+    format!("{method} {path} with {sent_bytes} bytes from {remote}")
 }
 
 /// What is said of a path that nobody answers.

@@ -1,4 +1,4 @@
-//! What can be set, with the defaults of the original.
+//! Settings, with the defaults of the original, and those of a server without its file.
 //!
 //! ```text
 //! opentsdb.conf ─► properties ─► settings: key by key ─► Config, notes about the rest
@@ -108,6 +108,17 @@ pub struct Config {
 }
 
 impl Config {
+    /// Returns the defaults of a server without a file of the original. A first client is served as
+    /// it comes: names are created, and bodies may be as long as the server takes them.
+    pub fn without_file() -> Self {
+        Self {
+            auto_create_metrics: true,
+            enable_chunked: true,
+            max_chunk: usize::MAX,
+            ..Self::default()
+        }
+    }
+
     /// The document that configures rollups, where they are enabled.
     pub fn rollups(&self) -> Option<&str> {
         let document = self.rollups_document.as_deref();
@@ -132,6 +143,7 @@ impl Config {
 }
 
 impl Default for Config {
+    /// Returns the defaults of the original.
     fn default() -> Self {
         Self {
             mode: Mode::ReadWrite,

@@ -2,10 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use http::StatusCode;
+
 use crate::error::Error;
 use crate::name;
 use crate::tsd::Tsd;
-use crate::uid::{UidKind, signed_bytes};
+use crate::uid::{Uid, UidKind, UidSpace, signed_bytes};
+
+/// Attempts at a renaming. The first makes a name durable that is not, the second renames it.
+/// Further ones are for metrics of other protocols that are written for the first time meanwhile.
+const RENAME_ATTEMPTS_MAX: usize = 8;
 
 /// What became of the names of one kind.
 #[derive(Debug, Default)]
@@ -68,6 +74,10 @@ fn assign_one(
 }
 
 /// Gives the identifier of a name another name. The inner error says why that cannot be.
+///
+/// Points on their way may carry a name that is not known to be durable. One that is stored behind
+/// the new name would take its place at the next start. So the name is made durable, and points on
+/// their way are waited for, before the identifier gets the new one.
 pub(crate) async fn rename(
     tsd: &Tsd,
     kind: UidKind,
@@ -78,36 +88,70 @@ pub(crate) async fn rename(
     if let Err(error) = name::validate(kind.field_name(), new, special) {
         return Ok(Err(error.message));
     }
+    for _ in 0..RENAME_ATTEMPTS_MAX {
+        let attempt = rename_if_settled(tsd, kind, old, new).await?;
+        if let Some(outcome) = attempt {
+            return Ok(outcome);
+        }
+    }
+    let message = format!("Points write \"{old}\" anew all the time: try again");
+    Err(Error::new(StatusCode::SERVICE_UNAVAILABLE, message))
+}
+
+/// One attempt at a renaming. Returns `None` if the name was not durable, which it is afterwards.
+async fn rename_if_settled(
+    tsd: &Tsd,
+    kind: UidKind,
+    old: &str,
+    new: &str,
+) -> Result<Option<Result<(), String>>, Error> {
     let records = tsd.records.lock().await;
     let mut changes = Vec::new();
-    {
+    let uid = match renamed_uid(&tsd.uids.read(kind), kind, old, new) {
+        Ok(uid) => uid,
+        Err(refused) => return Ok(Some(Err(refused))),
+    };
+    tsd.uids.push_unsettled(kind, uid, &mut changes);
+    let is_repeated = tsd.uids.read(kind).id(new) == Some(uid);
+    if changes.is_empty() {
+        // It is settled: from here on no request carries it.
+        records.barrier().await?;
         let mut space = tsd.uids.write(kind);
-        let uid = match (space.id(old), space.id(new)) {
-            (Some(_), Some(owner)) => {
-                let (table, width) = (kind.table_name(), space.width());
-                let owner = signed_bytes(owner, width);
-                return Ok(Err(format!(
-                    "When trying rename(\"{old}\", \"{new}\") on UniqueId(tsdb-uid, {table}, \
-                     {width}): new name already assigned ID={owner}"
-                )));
-            }
-            (Some(uid), None) => {
-                if let Err(error) = space.check_new(new) {
-                    return Ok(Err(error.message));
-                }
-                space.rename(uid, new);
-                uid
-            }
-            // A request that failed is sent again. The name stays changed in between: others may
-            // have stored it already.
-            (None, _) => match space.unsettled_renaming(old, new) {
-                Some(uid) => uid,
-                None => return Ok(Err(format!("Name(\"{old}\") does not exist"))),
-            },
-        };
+        match renamed_uid(&space, kind, old, new) {
+            Ok(found) if found == uid && space.is_settled(uid) => space.rename(uid, new),
+            Ok(_) => return Ok(None),
+            Err(refused) => return Ok(Some(Err(refused))),
+        }
         space.push_unsettled(uid, &mut changes);
+    } else if !is_repeated {
+        records.write(changes.clone()).await?;
+        tsd.uids.committed(&changes);
+        return Ok(None);
     }
     records.write(changes.clone()).await?;
     tsd.uids.committed(&changes);
-    Ok(Ok(()))
+    Ok(Some(Ok(())))
+}
+
+/// Returns the identifier that is to be renamed. It has the new name already if a request that
+/// failed is sent again: the name stays changed, because others may have stored it already.
+fn renamed_uid(space: &UidSpace, kind: UidKind, old: &str, new: &str) -> Result<Uid, String> {
+    match (space.id(old), space.id(new)) {
+        (Some(_), Some(owner)) => {
+            let (table, width) = (kind.table_name(), space.width());
+            let owner = signed_bytes(owner, width);
+            Err(format!(
+                "When trying rename(\"{old}\", \"{new}\") on UniqueId(tsdb-uid, {table}, {width}): \
+                 new name already assigned ID={owner}"
+            ))
+        }
+        (Some(uid), None) => {
+            let is_allowed = space.check_new(new).map_err(|error| error.message);
+            is_allowed.map(|()| uid)
+        }
+        (None, _) => {
+            let uid = space.unsettled_renaming(old, new);
+            uid.ok_or_else(|| format!("Name(\"{old}\") does not exist"))
+        }
+    }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use icecore_model::{
-    BoxFuture, CatalogChange, Exemplar, Fill, Histogram, Levels, Metadata, NumberForm,
-    PendingWrite, RawLabels, Sample, SampleSink, SampleStore, Selection, SeriesSamples,
+    AppendError, BoxFuture, CatalogChange, Discard, Exemplar, Fill, Histogram, Levels, Metadata,
+    NumberForm, PendingWrite, RawLabels, Sample, SampleSink, SampleStore, Selection, SeriesSamples,
     SeriesSource, SeriesStream, SourceError, StoreError,
 };
 
@@ -24,7 +24,7 @@ impl SampleStore for NumberStore {
         &self,
         patience: Duration,
         fill: Fill,
-    ) -> BoxFuture<'_, Result<PendingWrite, StoreError>> {
+    ) -> BoxFuture<'_, Result<PendingWrite, AppendError<Discard>>> {
         let numbers = Arc::clone(&self.numbers);
         let with_numbers: Fill = Box::new(move |sink| {
             fill(&mut NumberSink {
@@ -35,6 +35,10 @@ impl SampleStore for NumberStore {
             })
         });
         self.points.append_boxed(patience, with_numbers)
+    }
+
+    fn barrier(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.points.barrier()
     }
 }
 

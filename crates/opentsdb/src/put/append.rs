@@ -7,10 +7,13 @@ use futures::FutureExt as _;
 use http::StatusCode;
 use icecore_model::{AppendError, Commit, StoreError, WriteOutcome};
 
+use super::report::{Answer, Report};
 use super::writer::{Learned, PointWriter};
 use crate::config::Config;
 use crate::error::Error;
 use crate::meta::hook;
+use crate::refusals::{RefusalReason, RefusalTally};
+use crate::response::Response;
 use crate::series_cache::SeriesCache;
 use crate::tsd::Tsd;
 use crate::uid::Uids;
@@ -20,6 +23,8 @@ pub(crate) struct Appended<T> {
     /// What its writer returned.
     pub(crate) report: T,
     pub(crate) outcome: WriteOutcome,
+    /// To be counted once it is clear that the request is not written again.
+    pub(crate) refusals: RefusalTally,
     pub(crate) durable: Durable,
 }
 
@@ -29,6 +34,21 @@ pub(crate) struct Durable {
     learned: Learned,
     uids: Arc<Uids>,
     cache: Arc<SeriesCache>,
+}
+
+/// Appends the points of a document, and answers when they are durable.
+pub(super) async fn append_document<F>(
+    tsd: &Tsd,
+    answer: Answer,
+    write: F,
+) -> Result<Response, Error>
+where
+    F: FnOnce(&mut PointWriter<'_>) -> Result<Report, Error> + Send + 'static,
+{
+    let appended = append(tsd, Duration::ZERO, write).await?;
+    tsd.note_refusals(appended.refusals);
+    appended.durable.wait().await?;
+    Ok(answer.response(appended.report, &appended.outcome))
 }
 
 /// Appends what `write` writes; nothing where it fails. For `patience` the request may wait for
@@ -68,6 +88,10 @@ where
     });
     let appended = appended.await.map_err(|error| match error {
         AppendError::Fill(error) => error,
+        // Not 503: clients that send it again would do so for ever.
+        AppendError::Refused(error) => {
+            Error::bad_request(error.0).with_refusal(RefusalReason::RequestTooLarge)
+        }
         AppendError::Store(error) => {
             tsd.counters.storage_errors.add(1);
             storage_error(&error)
@@ -82,8 +106,19 @@ where
     // Not before: whoever is refused writes the same points again.
     tally.add_to(&tsd.counters);
     tsd.counters.points_added.add(stored);
+    let mut refusals = tally.refusals;
+    for rejection in &appended.outcome.rejected {
+        let reason = if rejection.retryable {
+            RefusalReason::StoreUnavailable
+        } else {
+            RefusalReason::RejectedByStore
+        };
+        let cause = || rejection.reason.clone();
+        refusals.add(reason, rejection.count, cause, String::new);
+    }
     Ok(Appended {
         report,
+        refusals,
         outcome: appended.outcome,
         durable: Durable {
             commit: appended.commit,
@@ -124,5 +159,6 @@ impl Durable {
 /// Sending the request again may succeed.
 fn storage_error(error: &StoreError) -> Error {
     let message = format!("Storage exception: {error}");
-    Error::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    let error = Error::new(StatusCode::SERVICE_UNAVAILABLE, message);
+    error.with_refusal(RefusalReason::StoreUnavailable)
 }

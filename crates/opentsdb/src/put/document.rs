@@ -3,9 +3,11 @@
 use icecore_wire::opentsdb::DISTINCT_TAGS_MAX;
 use icecore_wire::opentsdb::put_json::JsonTag;
 
+use super::endpoint::unparsable;
 use super::error::PutError;
 use super::report::Report;
 use super::series::SeriesText;
+use super::writer::PointWriter;
 use crate::error::Error;
 use crate::json::{Json, push_text};
 
@@ -18,19 +20,15 @@ pub(super) struct DocumentPoint<'a> {
     pub(super) tags: Option<Vec<JsonTag>>,
 }
 
-/// What a document is refused with, as a whole.
-fn unparsable(reason: &str) -> Error {
-    Error::bad_request("Unable to parse the given JSON").with_details(reason)
-}
-
 /// All points of a document, but for those that are `null`, are handed to `write`, which says what
 /// is wrong with one, and may change the tags that are shown with that; the document is refused
 /// before that where a field has the wrong type.
 pub(super) fn write_points<T>(
+    writer: &mut PointWriter<'_>,
     text: &str,
     with_details: bool,
     read: impl Fn(&DocumentPoint<'_>) -> Result<T, Error>,
-    mut write: impl FnMut(&mut DocumentPoint<'_>, &T) -> Result<(), PutError>,
+    write: impl Fn(&mut PointWriter<'_>, &mut DocumentPoint<'_>, &T) -> Result<(), PutError>,
     show: impl Fn(&T, &mut Vec<(&'static str, String)>),
 ) -> Result<Report, Error> {
     let document = Json::parse(text).map_err(|error| unparsable(error.reason))?;
@@ -49,9 +47,10 @@ pub(super) fn write_points<T>(
     let mut number = 0;
     for point in &mut points {
         let Some((point, more)) = point else {
-            report.fail("Unexpected null datapoint encountered in set.", || {
-                "null".into()
-            });
+            let error = PutError::argument("Unexpected null datapoint encountered in set.");
+            let shown = || "null".to_owned();
+            writer.log_refusal(&error, shown);
+            report.fail(&error.http_text(), shown);
             continue;
         };
         let shown = |point: &DocumentPoint<'_>| {
@@ -59,8 +58,11 @@ pub(super) fn write_points<T>(
             show(more, &mut fields);
             point.to_json(fields)
         };
-        match write(point, more) {
-            Err(error) => report.fail(&error.http_text(), || shown(&*point)),
+        match write(writer, point, more) {
+            Err(error) => {
+                writer.log_refusal(&error, || shown(&*point));
+                report.fail(&error.http_text(), || shown(&*point));
+            }
             // The store may still refuse it.
             Ok(()) if with_details => {
                 report.shown.insert(number, shown(&*point));

@@ -10,6 +10,7 @@ use super::report::{Answer, Report};
 use super::{PointWriter, PutError, SeriesText};
 use crate::error::Error;
 use crate::json::push_text;
+use crate::refusals::RefusalReason;
 use crate::request::Request;
 use crate::response::Response;
 use crate::tsd::Tsd;
@@ -20,6 +21,7 @@ pub(crate) async fn put(tsd: &Tsd, request: &Request) -> Result<Response, Error>
     let with_details = answer.details;
     let write = move |writer: &mut PointWriter<'_>| write_document(writer, &body, with_details);
     let mut appended = append(tsd, Duration::ZERO, write).await?;
+    tsd.note_refusals(appended.refusals);
     appended.durable.wait().await?;
     if appended.report.shows(&appended.outcome) {
         show_refused(&request.body, &appended.outcome, &mut appended.report)?;
@@ -43,8 +45,7 @@ fn show_refused(body: &[u8], outcome: &WriteOutcome, report: &mut Report) -> Res
 
 fn read_document(body: &[u8]) -> Result<Vec<Option<PutPoint<'_>>>, Error> {
     let mut points = Vec::new();
-    read_points(document_text(body)?, &mut points)
-        .map_err(|e| Error::bad_request("Unable to parse the given JSON").with_details(e.reason))?;
+    read_points(document_text(body)?, &mut points).map_err(|error| unparsable(error.reason))?;
     Ok(points)
 }
 
@@ -63,11 +64,9 @@ fn write_document(
             writer.sink.point();
         }
         if let Err(error) = write_point(writer, point.as_ref()) {
-            writer.refuse(&error);
-            report.fail(&error.http_text(), || match point {
-                Some(point) => datapoint_json(point),
-                None => "null".into(),
-            });
+            let shown = || point.as_ref().map_or("null".into(), datapoint_json);
+            writer.refuse(&error, shown);
+            report.fail(&error.http_text(), shown);
         }
     }
     Ok(report)
@@ -75,14 +74,20 @@ fn write_document(
 
 /// The body, which must be an object or an array.
 pub(super) fn document_text(body: &[u8]) -> Result<&str, Error> {
-    let text = std::str::from_utf8(body)
-        .map_err(|_| Error::bad_request("Unable to parse the given JSON"))?;
+    let text = std::str::from_utf8(body).map_err(|_| unparsable(""))?;
     if text.trim_start().starts_with(['{', '[']) {
         Ok(text)
     } else {
         let message = "The JSON must start as an object or an array";
-        Err(Error::bad_request(message))
+        Err(Error::bad_request(message).with_refusal(RefusalReason::MalformedRequest))
     }
+}
+
+/// The error of a document that cannot be read as a whole.
+pub(super) fn unparsable(reason: &str) -> Error {
+    Error::bad_request("Unable to parse the given JSON")
+        .with_details(reason)
+        .with_refusal(RefusalReason::MalformedRequest)
 }
 
 fn write_point(writer: &mut PointWriter<'_>, point: Option<&PutPoint<'_>>) -> Result<(), PutError> {

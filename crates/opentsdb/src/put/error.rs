@@ -6,6 +6,8 @@ use icecore_wire::opentsdb::number::NumberError;
 use icecore_wire::opentsdb::telnet::TagError;
 
 use crate::java::map_text;
+use crate::refusals::RefusalReason;
+use crate::uid::UidKind;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PutError {
@@ -13,8 +15,10 @@ pub(crate) enum PutError {
     Number(NumberError),
     /// Anything else about what was sent.
     Argument(String),
+    /// An argument that would be taken under other settings; in the words of an argument.
+    BySetting(RefusalReason, String),
     /// A name that does not exist and must not be created.
-    UnknownName(String),
+    UnknownName(UidKind, String),
     /// An interval that no rollup is configured for.
     UnknownInterval(String),
     /// A histogram whose format is not configured.
@@ -30,12 +34,47 @@ impl PutError {
         Self::Argument(message.into())
     }
 
+    pub(crate) fn by_setting(reason: RefusalReason, message: impl Into<String>) -> Self {
+        Self::BySetting(reason, message.into())
+    }
+
+    /// Returns the reason under which the point is counted.
+    pub(crate) fn reason(&self) -> RefusalReason {
+        match self {
+            Self::Number(_) => RefusalReason::InvalidNumber,
+            Self::Argument(_) | Self::Unreadable | Self::Unstorable(_) => {
+                RefusalReason::InvalidPoint
+            }
+            Self::BySetting(reason, _) => *reason,
+            Self::UnknownName(UidKind::Metric, _) => RefusalReason::UnknownMetric,
+            Self::UnknownName(UidKind::Tagk, _) => RefusalReason::UnknownTagKey,
+            Self::UnknownName(UidKind::Tagv, _) => RefusalReason::UnknownTagValue,
+            Self::UnknownInterval(_) => RefusalReason::RollupNotConfigured,
+            Self::UnknownCodec(_) => RefusalReason::HistogramNotConfigured,
+        }
+    }
+
+    /// Returns what is wrong, as the log says it: more than clients are told.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            Self::Number(error) => error.to_string(),
+            Self::Argument(message)
+            | Self::BySetting(_, message)
+            | Self::UnknownName(_, message) => message.clone(),
+            Self::UnknownInterval(interval) => {
+                format!("no rollup is configured for the interval {interval}")
+            }
+            Self::UnknownCodec(_) | Self::Unstorable(_) => self.http_text().into_owned(),
+            Self::Unreadable => "the histogram cannot be read".into(),
+        }
+    }
+
     /// As `/api/put` words it.
     pub(crate) fn http_text(&self) -> Cow<'_, str> {
         match self {
             Self::Number(_) => "Unable to parse value to a number".into(),
-            Self::Argument(message) => message.into(),
-            Self::UnknownName(_) => "Unknown metric".into(),
+            Self::Argument(message) | Self::BySetting(_, message) => message.into(),
+            Self::UnknownName(..) => "Unknown metric".into(),
             Self::UnknownInterval(_) | Self::Unreadable => "Unexpected exception".into(),
             Self::UnknownCodec(id) => format!("No codec found mapped to ID {id}").into(),
             Self::Unstorable(message) => format!("Storage exception: {message}").into(),
@@ -46,8 +85,10 @@ impl PutError {
     pub(crate) fn line_text(&self, command: &str) -> String {
         match self {
             Self::Number(error) => format!("{command}: invalid value: {error}\n"),
-            Self::Argument(message) => format!("{command}: illegal argument: {message}\n"),
-            Self::UnknownName(message) => format!("{command}: unknown metric: {message}\n"),
+            Self::Argument(message) | Self::BySetting(_, message) => {
+                format!("{command}: illegal argument: {message}\n")
+            }
+            Self::UnknownName(_, message) => format!("{command}: unknown metric: {message}\n"),
             Self::UnknownInterval(interval) => format!(
                 "{command}: No such rollup: No rollups configured for the interval: {interval}\n"
             ),

@@ -1,10 +1,8 @@
 //! Histograms: `/api/histogram` and the telnet command.
 
-use std::time::Duration;
-
 use http::StatusCode;
 
-use super::append::append;
+use super::append::append_document;
 use super::document::write_points;
 use super::endpoint::document_text;
 use super::error::PutError;
@@ -17,6 +15,7 @@ use crate::error::Error;
 use crate::histogram::{Bucket, PayloadError, SIMPLE_CODEC, SimpleHistogram};
 use crate::java::bytes_text;
 use crate::json::push_text;
+use crate::refusals::RefusalReason;
 use crate::request::Request;
 use crate::response::Response;
 use crate::tsd::Tsd;
@@ -29,12 +28,14 @@ const NOT_KEPT: &str = "Histogram buckets are missing, overlap, end before they 
 
 pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, Error> {
     if tsd.config.histogram_codecs.is_none() {
-        return Err(Error::new(StatusCode::SERVICE_UNAVAILABLE, NOT_ENABLED));
+        let error = Error::new(StatusCode::SERVICE_UNAVAILABLE, NOT_ENABLED);
+        return Err(error.with_refusal(RefusalReason::HistogramNotConfigured));
     }
     let answer = Answer::of(request)?;
     let body = request.body.clone();
     let write = move |writer: &mut PointWriter<'_>| {
         write_points(
+            writer,
             document_text(&body)?,
             answer.details,
             |point| {
@@ -49,7 +50,7 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
                     buckets,
                 })
             },
-            |point, counts| {
+            |writer, point, counts| {
                 writer.sink.point();
                 let value = point.value.unwrap_or_default();
                 let series = point.series(false)?;
@@ -63,9 +64,7 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
             |counts, fields| counts.show(fields),
         )
     };
-    let appended = append(tsd, Duration::ZERO, write).await?;
-    appended.durable.wait().await?;
-    Ok(answer.response(appended.report, &appended.outcome))
+    append_document(tsd, answer, write).await
 }
 
 /// The counts of a document.

@@ -1,13 +1,12 @@
 //! Points that stand for others: `/api/rollup` and the telnet command.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use icecore_model::{NumberForm, Sample};
 use icecore_wire::opentsdb::number::parse_number;
 use icecore_wire::opentsdb::put_json::JsonTag;
 
-use super::append::append;
+use super::append::append_document;
 use super::document::write_points;
 use super::endpoint::document_text;
 use super::error::PutError;
@@ -19,6 +18,7 @@ use crate::aggregator_names::AGGREGATOR_NAMES;
 use crate::error::Error;
 use crate::java::hash_map_order;
 use crate::json::push_text;
+use crate::refusals::RefusalReason;
 use crate::request::Request;
 use crate::response::Response;
 use crate::rollup::{RollupConfig, RollupKind};
@@ -94,6 +94,7 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
     let body = request.body.clone();
     let write = move |writer: &mut PointWriter<'_>| {
         write_points(
+            writer,
             document_text(&body)?,
             answer.details,
             |point| {
@@ -101,7 +102,7 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
                 let [interval, function, group_by] = FIELDS.map(text);
                 Ok([interval?, function?, group_by?])
             },
-            |point, [interval, function, group_by]| {
+            |writer, point, [interval, function, group_by]| {
                 writer.sink.point();
                 let series = point.series(true)?;
                 let spec = RollupSpec {
@@ -130,9 +131,7 @@ pub(crate) async fn endpoint(tsd: &Tsd, request: &Request) -> Result<Response, E
             },
         )
     };
-    let appended = append(tsd, Duration::ZERO, write).await?;
-    appended.durable.wait().await?;
-    Ok(answer.response(appended.report, &appended.outcome))
+    append_document(tsd, answer, write).await
 }
 
 impl PointWriter<'_> {
@@ -161,7 +160,8 @@ impl PointWriter<'_> {
         let metric = series.metric();
         if self.rollups.is_none() {
             let message = "No rollup or aggregations were configured";
-            return Err(PutError::argument(message));
+            let reason = RefusalReason::RollupNotConfigured;
+            return Err(PutError::by_setting(reason, message));
         }
         if spec.group_by == Some("") {
             let tags = tags_text(&tags);
@@ -266,16 +266,18 @@ impl PointWriter<'_> {
     ) -> Result<(), PutError> {
         let name = group_by.to_lowercase();
         let is_known = |known: &&str| known.eq_ignore_ascii_case(&name);
-        let problem = if !AGGREGATOR_NAMES.iter().any(is_known) {
-            "Invalid group by aggregator"
+        let (problem, reason) = if !AGGREGATOR_NAMES.iter().any(is_known) {
+            let problem = "Invalid group by aggregator";
+            (problem, RefusalReason::InvalidPoint)
         } else if self.naming.config.rollups_block_derived && is_derived(&name) {
-            "Derived group by aggregations are not allowed"
+            let problem = "Derived group by aggregations are not allowed";
+            (problem, RefusalReason::RollupNotConfigured)
         } else {
             return Ok(());
         };
         let tags = tags_text(tags);
         let message = format!("{problem} {group_by} with metric {metric} {tags}");
-        Err(PutError::Argument(message))
+        Err(PutError::by_setting(reason, message))
     }
 
     fn check_function(
@@ -287,9 +289,11 @@ impl PointWriter<'_> {
         let name = function.unwrap_or_default();
         if self.naming.config.rollups_block_derived && is_derived(&name.to_lowercase()) {
             let (name, tags) = (name.to_uppercase(), tags_text(tags));
-            return Err(PutError::Argument(format!(
+            let message = format!(
                 "Derived rollup aggregations are not allowed {name} with metric {metric} {tags}"
-            )));
+            );
+            let reason = RefusalReason::RollupNotConfigured;
+            return Err(PutError::by_setting(reason, message));
         }
         Ok(())
     }

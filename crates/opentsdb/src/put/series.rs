@@ -9,6 +9,7 @@ use super::error::PutError;
 use crate::config::Config;
 use crate::java::{hash_map_order, map_text};
 use crate::name::{RESERVED_PREFIX, validate};
+use crate::refusals::RefusalReason;
 use crate::rollup::RollupKind;
 use crate::uid::{Tsuid, Uid, UidKind, Uids};
 
@@ -169,7 +170,7 @@ impl Naming<'_> {
         if count > max {
             let tags: String = tags_text(tags).chars().take(SHOWN_CHARS_MAX).collect();
             let message = format!("Too many tags: {count} maximum allowed: {max}, tags: {tags}");
-            return Err(PutError::Argument(message));
+            return Err(PutError::by_setting(RefusalReason::TooManyTags, message));
         }
         self.check_name("metric name", metric)?;
         let mut checked = Vec::with_capacity(count);
@@ -195,7 +196,8 @@ impl Naming<'_> {
     fn check_lengths(&self, metric: &str, tags: &[Tag<'_>]) -> Result<(), PutError> {
         let check = |kind, name: &str| {
             let checked = self.uids.limits().check_length(kind, name);
-            checked.map_err(|error| PutError::Argument(error.message))
+            let too_long = RefusalReason::NameTooLong;
+            checked.map_err(|error| PutError::by_setting(too_long, error.message))
         };
         check(UidKind::Metric, metric)?;
         for (name, value) in tags {
@@ -207,7 +209,10 @@ impl Naming<'_> {
 
     fn check_name(&self, what: &str, name: &str) -> Result<(), PutError> {
         let checked = validate(what, name, &self.config.allow_special_chars);
-        checked.map_err(|error| PutError::Argument(error.message))
+        checked.map_err(|error| match name {
+            "" => PutError::Argument(error.message),
+            _ => PutError::by_setting(RefusalReason::IllegalCharacter, error.message),
+        })
     }
 
     fn metric_uid(
@@ -219,7 +224,7 @@ impl Naming<'_> {
         self.check_creation(UidKind::Metric, name)?;
         let is_float = form.is_some_and(|form| form.correction().is_none());
         let uid = self.uids.get_or_assign_metric(name, is_float, changes);
-        uid.map_err(|error| PutError::Argument(error.message))
+        uid.map_err(no_room)
     }
 
     fn uid(
@@ -230,7 +235,7 @@ impl Naming<'_> {
     ) -> Result<Uid, PutError> {
         self.check_creation(kind, name)?;
         let uid = self.uids.get_or_assign(kind, name, changes);
-        uid.map_err(|error| PutError::Argument(error.message))
+        uid.map_err(no_room)
     }
 
     /// Fails if a name has no UID and may not get one.
@@ -244,8 +249,13 @@ impl Naming<'_> {
             return Ok(());
         }
         let known = self.uids.resolve(kind, name).map(drop);
-        known.map_err(|error| PutError::UnknownName(error.message))
+        known.map_err(|error| PutError::UnknownName(kind, error.message))
     }
+}
+
+/// The error of a name that cannot get a UID. Its length was looked at before.
+fn no_room(error: Error) -> PutError {
+    PutError::by_setting(RefusalReason::NoRoomForNames, error.message)
 }
 
 #[cfg(test)]
@@ -334,7 +344,7 @@ mod tests {
             ),
         ] {
             let error = identify(creating(), text).unwrap_err();
-            assert_eq!(error, PutError::argument(message));
+            assert_eq!(error.http_text(), message);
         }
     }
 
@@ -353,9 +363,9 @@ mod tests {
         };
         let tags = text.tags().unwrap();
         let refused = naming.identify("m", &tags, None, None, &mut Vec::new());
-        let PutError::Argument(message) = refused.err().expect("5000 bytes are too many") else {
-            panic!("another error")
-        };
+        let refused = refused.err().expect("5000 bytes are too many");
+        assert_eq!(refused.reason(), RefusalReason::NameTooLong);
+        let message = refused.cause();
         assert!(
             message.contains("limits.label_value_bytes_max = 4096"),
             "{message}"
@@ -382,9 +392,7 @@ mod tests {
                 metric,
                 tags: &tags,
             };
-            let PutError::Argument(message) = identify(creating(), text).unwrap_err() else {
-                panic!("another error")
-            };
+            let message = identify(creating(), text).unwrap_err().cause();
             assert!(
                 message.len() < 5000,
                 "{} bytes: {message:.100}",
@@ -403,5 +411,39 @@ mod tests {
         let message = "put: unknown metric: No such name for 'metrics': 'm'\n";
         assert_eq!(error.line_text("put"), message);
         assert_eq!(error.http_text(), "Unknown metric");
+    }
+
+    #[test]
+    fn refusals_name_the_setting_that_takes_the_point() {
+        let settings = |config: Config, tags: &str| {
+            let text = SeriesText::Line { metric: "m", tags };
+            identify(config, text).unwrap_err().reason().cure()
+        };
+        let without = |kind| Config {
+            auto_create_tagks: kind != UidKind::Tagk,
+            auto_create_tagvs: kind != UidKind::Tagv,
+            auto_create_metrics: kind != UidKind::Metric,
+            ..Config::default()
+        };
+        let long = format!("{}=b", "a".repeat(2000));
+        for (config, tags, expected) in [
+            (
+                without(UidKind::Metric),
+                "a=b",
+                "tsd.core.auto_create_metrics",
+            ),
+            (without(UidKind::Tagk), "a=b", "tsd.core.auto_create_tagks"),
+            (without(UidKind::Tagv), "a=b", "tsd.core.auto_create_tagvs"),
+            (creating(), "a=b:c", "tsd.core.tag.allow_specialchars"),
+            (
+                creating(),
+                "a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8 i=9",
+                "tsd.storage.max_tags",
+            ),
+            (creating(), &long, "limits.label_name_bytes_max"),
+        ] {
+            let cure = settings(config, tags);
+            assert!(cure.contains(expected), "{tags:.40}: {cure}");
+        }
     }
 }

@@ -9,8 +9,9 @@ use futures::executor::block_on;
 use futures::future::{FutureExt as _, join};
 use http::{HeaderMap, Method, StatusCode};
 use icecore_model::{
-    BoxFuture, CatalogChange, Exemplar, Fill, Histogram, ManualClock, Metadata, PendingWrite,
-    RawLabels, RefusedPoint, Rejection, Sample, SampleSink, SampleStore, StoreError, WriteOutcome,
+    AppendError, BoxFuture, CatalogChange, Discard, Exemplar, Fill, Histogram, ManualClock,
+    Metadata, PendingWrite, RawLabels, RefusedPoint, Rejection, Sample, SampleSink, SampleStore,
+    StoreError, WriteOutcome,
 };
 use parking_lot::Mutex;
 
@@ -77,7 +78,7 @@ impl SampleStore for RecordingStore {
         &self,
         _: Duration,
         fill: Fill,
-    ) -> BoxFuture<'_, Result<PendingWrite, StoreError>> {
+    ) -> BoxFuture<'_, Result<PendingWrite, AppendError<Discard>>> {
         Box::pin(async move {
             let mut received = Received::default();
             fill(&mut received)?;
@@ -102,6 +103,11 @@ impl SampleStore for RecordingStore {
             let commit = Box::pin(commit);
             Ok(PendingWrite { outcome, commit })
         })
+    }
+
+    fn barrier(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        // No append waits between its fill and its end.
+        Box::pin(async { Ok(()) })
     }
 }
 

@@ -8,6 +8,7 @@ use super::point::sample;
 use super::series::{Naming, SeriesText};
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::refusals::RefusalTally;
 use crate::rollup::RollupConfig;
 use crate::series_cache::{SeriesCache, SeriesTable};
 use crate::uid::{Tsuid, Uids};
@@ -35,6 +36,7 @@ pub(super) struct Tally {
     invalid_values: u64,
     illegal_arguments: u64,
     unknown_metrics: u64,
+    pub(super) refusals: RefusalTally,
 }
 
 impl Tally {
@@ -117,14 +119,27 @@ impl<'a> PointWriter<'a> {
         self.naming.config
     }
 
-    /// Counts a point that is refused.
-    pub(crate) fn refuse(&mut self, error: &PutError) {
+    /// Counts a point that is refused. `example` is the point as it was sent.
+    pub(crate) fn refuse(&mut self, error: &PutError, example: impl FnOnce() -> String) {
+        self.count_invalid(error);
+        self.log_refusal(error, example);
+    }
+
+    /// Counts a point that is refused for the statistics alone: an import has a report of its own.
+    pub(crate) fn count_invalid(&mut self, error: &PutError) {
         let counter = match error {
             PutError::Number(_) => &mut self.tally.invalid_values,
-            PutError::UnknownName(_) => &mut self.tally.unknown_metrics,
+            PutError::UnknownName(..) => &mut self.tally.unknown_metrics,
             _ => &mut self.tally.illegal_arguments,
         };
         *counter += 1;
+    }
+
+    /// Counts a point that is refused for the log alone. The original's statistics have no such
+    /// points of documents.
+    pub(super) fn log_refusal(&mut self, error: &PutError, example: impl FnOnce() -> String) {
+        let refusals = &mut self.tally.refusals;
+        refusals.add(error.reason(), 1, || error.cause(), example);
     }
 
     /// Writes the names that the points need.

@@ -52,8 +52,13 @@ impl Attempts {
 
     /// So many lines were refused; how long to wait before they are tried again.
     pub(super) fn refused(&mut self, lines: u64) -> Duration {
-        self.lines_max = (lines / 2).max(1);
+        self.split(lines);
         self.next_pause()
+    }
+
+    /// So many lines are more than the store takes together: half of them are tried next.
+    pub(super) fn split(&mut self, lines: u64) {
+        self.lines_max = (lines / 2).max(1);
     }
 
     /// Some points were left out of what was stored; how long to wait, if there is hope.
@@ -107,6 +112,8 @@ mod tests {
             assert!(attempts.refused_in_part().is_some());
         }
         assert_eq!(attempts.refused_in_part(), None);
+        attempts.split(9);
+        assert_eq!(attempts.lines_max(), 4);
         attempts.succeeded(false);
         assert_eq!(attempts.lines_max(), u64::MAX);
         assert!(!attempts.separates());

@@ -32,6 +32,7 @@ use crate::config::{Config, Mode};
 use crate::error::Error;
 use crate::put::append::{Durable, append};
 use crate::put::{PointWriter, milliseconds};
+use crate::refusals::{RefusalReason, RefusalTally};
 use crate::tsd::Tsd;
 use crate::{stats, version};
 
@@ -52,6 +53,12 @@ const PATIENT_MAX: usize = 8;
 
 /// Appends that need not be durable yet before more is read.
 const PENDING_MAX: usize = 16;
+
+/// Bytes of a line that is too long which the log shows.
+const EXAMPLE_BYTES_MAX: usize = 256;
+
+/// The begin of the reply to a line that is no command.
+const UNKNOWN_COMMAND: &str = "unknown command: ";
 
 /// Commands that write points.
 const WRITING: [&str; 3] = ["put", "rollup", "histogram"];
@@ -131,6 +138,8 @@ impl Commands {
 enum TryAgain {
     /// The store takes none of them now.
     Refused(Error),
+    /// The store takes none of them together.
+    TooMany,
     /// The store has left some of them out, for now.
     RefusedInPart(Duration, String),
     /// The store takes some of them never, and it is not known which command to name.
@@ -144,7 +153,16 @@ struct Part {
     commands: Commands,
     /// Of commands that write nothing, with the numbers of their lines.
     replies: Vec<(usize, String)>,
+    refusals: RefusalTally,
     close: bool,
+}
+
+/// The outcome of the lines of a part that write points.
+#[derive(Default)]
+struct Written {
+    /// With the numbers of their lines.
+    replies: Vec<(usize, String)>,
+    refusals: RefusalTally,
 }
 
 impl<'a> Session<'a> {
@@ -184,13 +202,16 @@ impl<'a> Session<'a> {
     async fn answer_lines(&mut self) -> Reply {
         let before = self.lines.clone();
         let mut part = self.next_part();
-        let mut written = Ok(Vec::new());
+        let mut written = Ok(Written::default());
         if !part.commands.is_empty() {
             written = self.write(&part).await;
         }
         let notices = std::mem::take(&mut self.notices);
         match written {
-            Ok(mut replies) => part.replies.append(&mut replies),
+            Ok(mut written) => {
+                part.replies.append(&mut written.replies);
+                part.refusals.append(written.refusals);
+            }
             Err(again) => {
                 self.lines = before;
                 return Reply {
@@ -202,6 +223,7 @@ impl<'a> Session<'a> {
             }
         }
         self.tsd.counters.telnet_lines.add(part.count);
+        self.tsd.note_refusals(part.refusals);
         part.replies.sort_by_key(|(number, _)| *number);
         let texts = part.replies.into_iter().map(|(_, text)| text);
         let has_more = !part.close && !self.lines.is_empty();
@@ -219,6 +241,10 @@ impl<'a> Session<'a> {
             TryAgain::Refused(error) => {
                 self.refusal = error.message;
                 Some(self.attempts.refused(lines))
+            }
+            TryAgain::TooMany => {
+                self.attempts.split(lines);
+                None
             }
             TryAgain::RefusedInPart(pause, reason) => {
                 self.refusal = reason;
@@ -245,6 +271,12 @@ impl<'a> Session<'a> {
                 commands.add(command);
             }
         }
+        let mut refusals = RefusalTally::default();
+        for (_, count) in commands.counts() {
+            let reason = RefusalReason::StoreUnavailable;
+            refusals.add(reason, count, || self.refusal.clone(), String::new);
+        }
+        self.tsd.note_refusals(refusals);
         let text = |(command, count): (&str, u64)| self.throttled(command, &self.refusal, count);
         commands.counts().map(text).collect()
     }
@@ -257,6 +289,7 @@ impl<'a> Session<'a> {
             count: 0,
             commands: Commands::default(),
             replies: Vec::new(),
+            refusals: RefusalTally::default(),
             close: false,
         };
         let (mut end, mut reply_bytes) = (0, 0);
@@ -277,6 +310,15 @@ impl<'a> Session<'a> {
                 part.close = true;
             } else {
                 let text = self.other_command(&decode_line(command));
+                if text.starts_with(UNKNOWN_COMMAND) && !line.trim_ascii().is_empty() {
+                    let reason = if WRITING.iter().any(|name| name.as_bytes() == command) {
+                        RefusalReason::ReadOnly
+                    } else {
+                        RefusalReason::UnknownCommand
+                    };
+                    let example = || decode_line(without_end(line)).into_owned();
+                    part.refusals.add(reason, 1, || text.clone(), example);
+                }
                 reply_bytes += text.len();
                 part.replies.push((number, text));
             }
@@ -321,15 +363,20 @@ impl<'a> Session<'a> {
 
     fn keep(&mut self, bytes: &[u8]) {
         if self.buffer.len() + bytes.len() > LINE_BYTES_MAX {
-            self.buffer = Vec::new();
+            let begin = std::mem::take(&mut self.buffer);
             self.skipping = true;
+            let begin = [&begin[..], bytes].concat();
+            let example = String::from_utf8_lossy(&begin[..begin.len().min(EXAMPLE_BYTES_MAX)]);
+            let cause = format!("a line of more than {LINE_BYTES_MAX} bytes");
+            self.tsd
+                .refuse(RefusalReason::LineTooLong, &cause, &example);
         } else {
             self.buffer.extend_from_slice(bytes);
         }
     }
 
-    /// Writes the points of all lines; replies with the numbers of their lines.
-    async fn write(&mut self, part: &Part) -> Result<Vec<(usize, String)>, TryAgain> {
+    /// Writes the points of all lines.
+    async fn write(&mut self, part: &Part) -> Result<Written, TryAgain> {
         let mode = self.tsd.config.mode;
         let lines = part.lines.clone();
         let write = move |writer: &mut PointWriter<'_>| Ok(write_lines(writer, &lines, mode));
@@ -339,9 +386,19 @@ impl<'a> Session<'a> {
             Err(error) if error.status == StatusCode::SERVICE_UNAVAILABLE => {
                 return Err(TryAgain::Refused(error));
             }
+            Err(error)
+                if error.refusal == Some(RefusalReason::RequestTooLarge) && part.count > 1 =>
+            {
+                return Err(TryAgain::TooMany);
+            }
             Err(error) => {
                 let text = storage_error(&self.tsd.config, part.commands, &error);
-                return Ok(vec![(usize::MAX, text)]);
+                let mut refusals = RefusalTally::default();
+                tally_error(&mut refusals, part.commands, &error);
+                return Ok(Written {
+                    replies: vec![(usize::MAX, text)],
+                    refusals,
+                });
             }
         };
         let mut replies = appended.report;
@@ -370,7 +427,10 @@ impl<'a> Session<'a> {
             let outcome = durable.wait().await;
             self.confirm(commands, outcome);
         }
-        Ok(replies)
+        Ok(Written {
+            replies,
+            refusals: appended.refusals,
+        })
     }
 
     /// What is said of points that the store did not take with the others.
@@ -405,7 +465,7 @@ impl<'a> Session<'a> {
                 "Caches dropped.\n".into()
             }
             // Nothing that a client sends ends this process: as where `tsd.no_diediedie` is set.
-            _ => format!("unknown command: {command}.  Try `help'.\n"),
+            _ => format!("{UNKNOWN_COMMAND}{command}.  Try `help'.\n"),
         }
     }
 
@@ -436,7 +496,18 @@ impl<'a> Session<'a> {
         if let Err(error) = outcome {
             let text = storage_error(&self.tsd.config, commands, &error);
             self.notices.push_str(&text);
+            let mut refusals = RefusalTally::default();
+            tally_error(&mut refusals, commands, &error);
+            self.tsd.note_refusals(refusals);
         }
+    }
+}
+
+/// Counts all points of lines as refused for an error.
+fn tally_error(refusals: &mut RefusalTally, commands: Commands, error: &Error) {
+    let reason = error.refusal.unwrap_or(RefusalReason::StoreUnavailable);
+    for (_, count) in commands.counts() {
+        refusals.add(reason, count, || error.message.clone(), String::new);
     }
 }
 
@@ -460,7 +531,7 @@ fn write_lines(writer: &mut PointWriter<'_>, lines: &[u8], mode: Mode) -> Vec<(u
             _ => write_point(writer, arguments),
         };
         if let Err(error) = written {
-            writer.refuse(&error);
+            writer.refuse(&error, || line.to_string());
             replies.push((number, error.line_text(command)));
         }
     }

@@ -6,6 +6,7 @@ use icecore_wire::opentsdb::telnet::PutLine;
 use crate::put::histogram::NOT_ENABLED;
 use crate::put::rollup::RollupSpec;
 use crate::put::{PointWriter, PutError, SeriesText};
+use crate::refusals::RefusalReason;
 
 /// `<metric> <time> <value> <tags>`.
 pub(super) fn write_point(
@@ -62,7 +63,8 @@ pub(super) fn write_histogram(
     arguments: Option<&str>,
 ) -> Result<(), PutError> {
     if writer.naming_config().histogram_codecs.is_none() {
-        return Err(PutError::argument(NOT_ENABLED));
+        let reason = RefusalReason::HistogramNotConfigured;
+        return Err(PutError::by_setting(reason, NOT_ENABLED));
     }
     let line = PutLine::parse(arguments).map_err(|count| {
         PutError::Argument(format!("not enough arguments (need least 5, got {count})"))

@@ -244,6 +244,7 @@ async fn append(tsd: &Tsd, part: Arc<BatchPart>) -> Result<WriteOutcome, Error> 
     let appended = tsd.stores.points.append(Duration::ZERO, fill).await;
     let appended = appended.map_err(|error| match error {
         AppendError::Fill(error) | AppendError::Store(error) => busy(error),
+        AppendError::Refused(error) => Error::bad_request(error.0),
     })?;
     appended.commit.await.map_err(busy)?;
     Ok(appended.outcome)

@@ -97,7 +97,7 @@ impl LinePart {
             for line in &self.lines {
                 let bytes = &self.text[line.bytes.clone()];
                 if let Err(error) = write_line(writer, bytes) {
-                    writer.refuse(&error);
+                    writer.count_invalid(&error);
                     let skipped = skipped(&error, line.number, bytes);
                     if skips_errors {
                         report.skip(skipped);
@@ -163,11 +163,13 @@ fn text_of(line: &[u8]) -> Cow<'_, str> {
 fn skipped(error: &PutError, number: u64, line: &[u8]) -> Skipped {
     let (reason, message) = match error {
         PutError::Number(error) => ("not a number", error.to_string()),
-        PutError::UnknownName(message) => {
+        PutError::UnknownName(_, message) => {
             let reason = "unknown name: --auto-metric creates metrics";
             (reason, message.clone())
         }
-        PutError::Argument(message) => ("illegal line", message.clone()),
+        PutError::Argument(message) | PutError::BySetting(_, message) => {
+            ("illegal line", message.clone())
+        }
         other => ("illegal line", other.http_text().into_owned()),
     };
     let text: String = text_of(line).chars().take(SHOWN_CHARS).collect();

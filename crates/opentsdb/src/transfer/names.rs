@@ -3,6 +3,7 @@
 use icecore_model::CatalogChange;
 
 use super::lines::ends_import;
+use super::mappings::UidMappings;
 use super::report::{Report, Skipped};
 use crate::error::Error;
 use crate::hbase::UidCell;
@@ -22,6 +23,8 @@ pub(super) async fn store(
         UidCell::Name(..) => 1,
         UidCell::Id(..) | UidCell::Meta(..) => 2,
     });
+    let mut mappings = UidMappings::default();
+    cells.iter().for_each(|(_, cell)| mappings.add(cell));
     let records = tsd.records.lock().await;
     let mut changes: Vec<CatalogChange> = Vec::new();
     let mut new = 0;
@@ -36,6 +39,10 @@ pub(super) async fn store(
             }
             UidCell::Meta(..) => continue,
         };
+        if let Some(orphan) = mappings.orphan(*line, cell, tsd.uid_widths()) {
+            report.skip(orphan);
+            continue;
+        }
         let adopted = tsd.uids.write(kind).import(uid, name, &mut changes);
         match (adopted, cell) {
             (Ok(is_new), _) => new += u64::from(is_new),

@@ -177,6 +177,11 @@ impl UidSpace {
         !self.adopted.contains(&uid) && self.unsettled.is_settled(uid)
     }
 
+    /// Returns `true` if everything that is said of an id is known to be durable.
+    pub(crate) fn is_settled(&self, uid: Uid) -> bool {
+        self.unsettled.is_settled(uid)
+    }
+
     /// Returns `true` if no crash can take the name from an id, so that others may be told of it.
     pub(crate) fn has_durable_name(&self, uid: Uid) -> bool {
         self.unsettled.has_durable_name(uid)

@@ -6,6 +6,7 @@ use futures::executor::block_on;
 use http::{HeaderMap, Method};
 use icecore_model::ManualClock;
 use icecore_opentsdb::api::{Request, handle};
+use icecore_opentsdb::telnet::Session;
 use icecore_opentsdb::testing::MemoryStore;
 use icecore_opentsdb::{Config, Tsd};
 use serde_json::{Value, json};
@@ -21,15 +22,18 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
-        let store = Arc::new(MemoryStore::default());
-        let config = Config {
+        Self::with(Config {
             auto_create_metrics: true,
             realtime_uid: true,
             realtime_ts: true,
             tsuid_tracking: true,
             tree_processing: true,
             ..Config::default()
-        };
+        })
+    }
+
+    fn with(config: Config) -> Self {
+        let store = Arc::new(MemoryStore::default());
         let clock = Arc::new(ManualClock::at(NOW_MS));
         let tsd = block_on(Tsd::open(config, store.clone().all(), clock)).unwrap();
         Self { store, tsd }
@@ -44,6 +48,13 @@ impl Server {
         let response = block_on(handle(&self.tsd, &request));
         let body = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
         (response.status.as_u16(), body)
+    }
+
+    /// Returns the refusals that were counted for a reason.
+    fn refused_points(&self, reason: &str) -> u64 {
+        let mut counts = self.tsd.refusals().counts();
+        let found = counts.find(|(known, _)| known.name() == reason);
+        found.expect("there is such a reason").1
     }
 
     fn get(&self, target: &str) -> (u16, Value) {
@@ -200,4 +211,77 @@ fn series_that_were_there_before_a_tree_are_added_on_request() {
     assert_eq!(server.ask(Method::POST, "/api/tree", &off).0, 200);
     assert_eq!(sync(1).0, 400);
     assert_eq!(server.get("/api/tree/sync?treeid=1").0, 400);
+}
+
+#[test]
+fn a_request_that_is_too_much_is_refused_for_good() {
+    let server = Server::new();
+    server.store.limit_samples(2);
+    let points = |count: i64| -> Value {
+        let point = |i| {
+            json!({
+                "metric": "m", "timestamp": NOW_MS / 1000 + i, "value": 1, "tags": {"host": "a"},
+            })
+        };
+        (0..count).map(point).collect()
+    };
+    let (status, answer) = server.ask(Method::POST, "/api/put", &points(3));
+    assert_eq!(status, 400, "{answer}");
+    assert_eq!(answer["error"]["message"], "too many samples: split it");
+    assert_eq!(server.refused_points("request_too_large"), 1);
+    // In parts it is taken.
+    assert_eq!(server.ask(Method::POST, "/api/put", &points(2)).0, 204);
+    // While the store is busy, sending again helps.
+    server.refused(&Method::POST, "/api/put", &points(1));
+    assert_eq!(server.refused_points("store_unavailable"), 1);
+}
+
+#[test]
+fn what_is_refused_is_counted_by_reason() {
+    let server = Server::with(Config::default());
+    let post = |target: &str, body: &str| {
+        let body = body.to_owned().into();
+        let request = Request::new(Method::POST, target, HeaderMap::new(), body);
+        block_on(handle(&server.tsd, &request)).status.as_u16()
+    };
+    let point = r#"{"metric":"m","timestamp":1500000000,"value":1,"tags":{"host":"a"}}"#;
+    let number = point.replace(":1,", ":\"x\",");
+    let rollup = point.replacen('{', r#"{"interval":"1h","aggregator":"sum","#, 1);
+    let batch = format!("[{point},{point},{number},null]");
+    for (target, body, expected) in [
+        ("/api/put", batch.as_str(), 400),
+        ("/api/put", "[", 400),
+        ("/api/put", "[]", 400),
+        ("/api/put", &" ".repeat(9000), 400),
+        ("/api/rollup", &rollup, 400),
+        ("/api/histogram", point, 503),
+    ] {
+        assert_eq!(post(target, body), expected, "{target} {body:.100}");
+    }
+    let mut session = Session::new(&server.tsd);
+    let mut feed = |lines: &str| block_on(session.feed(lines.as_bytes())).text;
+    feed("put m 1500000000 1 host=a\nput m 1500000000 1 host=a:b\nPING\n");
+    feed(&format!("put m 1500000000 1 host={}", "x".repeat(20_000)));
+    // Nothing is refused here.
+    feed("\nversion\nstats\n");
+    let counts = server.tsd.refusals().counts();
+    let counts: Vec<(&str, u64)> = counts
+        .filter(|(_, count)| *count > 0)
+        .map(|(reason, count)| (reason.name(), count))
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            ("unknown_metric", 3),
+            ("illegal_character", 1),
+            ("invalid_number", 1),
+            ("invalid_point", 1),
+            ("rollup_not_configured", 1),
+            ("histogram_not_configured", 1),
+            ("chunked_body", 1),
+            ("malformed_request", 1),
+            ("line_too_long", 1),
+            ("unknown_command", 1),
+        ]
+    );
 }

@@ -353,6 +353,43 @@ fn a_uid_never_names_two_things() {
     assert_eq!(error.status.as_u16(), 409);
 }
 
+#[test]
+fn uids_that_writers_left_behind_are_passed_over() {
+    let tagv = hex::encode("tagv");
+    let name = |id: &str| cell("tsdb-uid", id, "name", &tagv, &hex::encode("t2"));
+    let id = |id: &str| cell("tsdb-uid", &hex::encode("t2"), "id", &tagv, id);
+    // The orphan has the greater UID, or the smaller one; cells come in any order.
+    for (owner, orphan) in [("000017", "000018"), ("000018", "000017")] {
+        let cells = [name(owner), name(orphan), id(owner)];
+        for order in [[0, 1, 2], [1, 0, 2], [2, 1, 0], [1, 2, 0]] {
+            let tsd = open();
+            let text = order.map(|i| cells[i].as_str()).concat();
+            let line = order.iter().position(|i| *i == 1).unwrap() as u64 + 1;
+            // With a point of the series `sys.cpu host=t2`.
+            let row = format!("00000150E22700000001{owner}");
+            let point = cell("tsdb", &row, "t", "01E0", "2A");
+            let report = import_cells(&tsd, &(names() + &text + &point), false).unwrap();
+            assert_eq!((report.names, report.samples), (5, 1));
+            let [skipped] = &report.skipped[..] else {
+                panic!("{:?}", report.skipped)
+            };
+            let expected = format!("tagv: UID {orphan} of \"t2\", which has UID {owner}");
+            assert_eq!((skipped.example.as_str(), skipped.count), (&*expected, 1));
+            assert_eq!(skipped.line, Some(names().lines().count() as u64 + line));
+            let query = "/api/query?start=1356998400&end=1357002000&show_tsuids&m=sum:sys.cpu";
+            let found = get(&tsd, query);
+            assert_eq!(found[0]["tags"], json!({"host": "t2"}));
+            assert_eq!(found[0]["tsuids"], json!([format!("000001000001{owner}")]));
+        }
+    }
+    // What the server has given the name counts as before.
+    let tsd = open();
+    import_lines(&tsd, &format!("sys.cpu {START} 1 host=t2\n"), false).unwrap();
+    let both = [name("000017"), name("000018"), id("000017")].concat();
+    let error = import_cells(&tsd, &both, true).unwrap_err();
+    assert_eq!(error.status.as_u16(), 409, "{}", error.message);
+}
+
 /// One of everything.
 fn furnish(tsd: &Tsd) {
     let mut text = String::new();

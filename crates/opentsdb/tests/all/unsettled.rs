@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::executor::block_on;
 use http::{HeaderMap, Method};
 use icecore_model::{CatalogChange, ManualClock};
@@ -224,4 +225,31 @@ fn meta_data_of_a_uid_is_stored_with_its_name() {
     server.reopen();
     let meta = server.get("/api/uid/uidmeta?uid=000001&type=metric");
     assert_eq!(meta["name"], "a");
+}
+
+#[test]
+fn a_renaming_comes_behind_points_that_carry_the_old_name() {
+    let mut server = Server::new();
+    {
+        let request = |target: &str, body: Value| {
+            let body = body.to_string().into();
+            Request::new(Method::POST, target, HeaderMap::new(), body)
+        };
+        let put = request("/api/put", point("a", 1));
+        let rename = request("/api/uid/rename", json!({"metric": "a", "name": "b"}));
+        server.store.hold_next();
+        // It has read the name of the metric, and is not appended yet.
+        let mut put = handle(&server.tsd, &put);
+        assert!((&mut put).now_or_never().is_none());
+        let mut rename = handle(&server.tsd, &rename);
+        let renamed = (&mut rename).now_or_never();
+        server.store.release();
+        assert_eq!(block_on(put).status, 204);
+        let renamed = renamed.unwrap_or_else(|| block_on(rename));
+        assert_eq!(renamed.status, 200);
+    }
+    // A crash: what the store has is all there is.
+    server.reopen();
+    assert_eq!(server.metrics(), [(1, "b".into())]);
+    assert_eq!(server.last("b"), ("1".into(), "000001000001000001".into()));
 }

@@ -36,7 +36,7 @@ pub(crate) fn tsd_config(
     options: &OpenTsdbOptions,
     warnings: &mut Vec<String>,
 ) -> Result<Config, ConfigError> {
-    let (mut config, mut problems) = (Config::default(), Vec::new());
+    let (mut config, mut problems) = (Config::without_file(), Vec::new());
     if !options.config.is_empty() {
         match read_file(Path::new(&options.config), warnings, &mut problems) {
             Ok(read) => config = read,
@@ -159,6 +159,37 @@ mod tests {
         ] {
             assert!(warnings.contains(part), "{warnings}");
         }
+    }
+
+    #[test]
+    fn a_file_of_the_original_brings_its_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("opentsdb.conf");
+        std::fs::write(&path, "tsd.mode = rw\n").unwrap();
+        let with = |config: String, setting: &str| {
+            let options = OpenTsdbOptions {
+                config,
+                settings: vec![setting.into()],
+                ..OpenTsdbOptions::default()
+            };
+            let config = tsd_config(&options, &mut Vec::new()).unwrap();
+            let Config {
+                auto_create_metrics,
+                enable_chunked,
+                max_chunk,
+                ..
+            } = config;
+            (auto_create_metrics, enable_chunked, max_chunk)
+        };
+        let file = path.display().to_string();
+        let any = "tsd.mode=rw";
+        assert_eq!(with(file.clone(), any), (false, false, 4096));
+        assert_eq!(with(String::new(), any), (true, true, usize::MAX));
+        // Single settings count more than either.
+        let create = "tsd.core.auto_create_metrics=true";
+        assert_eq!(with(file, create), (true, false, 4096));
+        let strict = "tsd.core.auto_create_metrics=false";
+        assert_eq!(with(String::new(), strict), (false, true, usize::MAX));
     }
 
     #[test]

@@ -452,13 +452,13 @@ pub static SETTINGS: &[Setting] = &[
         "opentsdb.config",
         Text,
         opentsdb.config,
-        "The original's own configuration file, opentsdb.conf. Keys that mean something here are acted on; the log names those that are not needed, and those that nobody knows. Empty means the original's defaults."
+        "The original's own configuration file, opentsdb.conf. Keys that mean something here are acted on; the log names those that are not needed, and those that are unknown. With a file the original's defaults hold for what it does not set. Empty means those of a first client: metrics are created, and bodies may be as long as server.write_body_bytes_max."
     ),
     setting!(
         "opentsdb.settings",
         Names,
         opentsdb.settings,
-        "Single settings under the original's keys, as KEY=VALUE; they count more than the file. Values may have commas. docs/opentsdb.md lists the keys. Metrics that have no UID yet are refused unless tsd.core.auto_create_metrics=true, as in the original."
+        "Single settings under the original's keys, as KEY=VALUE; they count more than the file. Values may have commas. docs/opentsdb.md lists the keys."
     ),
     setting!("opentsdb.uid_bytes_max", Size, opentsdb.uid_bytes_max, "1MiB" to "",
         "Memory of the names of metrics, tag keys and tag values that have UIDs; further ones are refused, points of known ones are stored. UIDs are never given back. A name takes its text and 200 bytes, so this is four million of them. How long names may be is said by limits.label_name_bytes_max and limits.label_value_bytes_max."),

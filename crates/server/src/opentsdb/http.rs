@@ -7,7 +7,8 @@
 //!
 //! Holds always:
 //! - What a body takes in memory is reserved before it is taken.
-//! - Errors have OpenTSDB's form, also those of this server.
+//! - Errors have OpenTSDB's form, also those of this server. Those of requests with points are
+//!   counted, because their clients may not look at them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use icecore_access::{PeerCertificate, Role};
 use icecore_opentsdb::api::{self, Purpose};
-use icecore_opentsdb::{Allowance, Error, Tsd};
+use icecore_opentsdb::{Allowance, Error, RefusalReason, Tsd};
 
 use crate::app::App;
 use crate::middleware::body::{collect, read_to_the_end};
@@ -65,6 +66,8 @@ fn target_of(uri: &Uri) -> &str {
 
 pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
     let (head, mut body) = request.into_parts();
+    let (method, uri) = (head.method.clone(), head.uri.clone());
+    let remote = remote_of(&head);
     let mut memory = app.limits.write_memory();
     let body_max = app.config().server.write_body_bytes_max;
     let collected = collect(
@@ -81,9 +84,32 @@ pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Resp
         }
     };
     answered.unwrap_or_else(|error| {
+        let target = target_of(&uri);
+        if api::purpose(&method, target) == Purpose::Put {
+            note_refusal(&app, &error, &format!("{method} {target} from {remote}"));
+        }
         let error = Error::new(error.status(), error.to_string());
         into_http(api::error(&error))
     })
+}
+
+/// The address of a client, for people.
+fn remote_of(head: &Parts) -> String {
+    let peer = head.extensions.get::<SocketAddr>();
+    peer.map(|peer| peer.ip().to_string()).unwrap_or_default()
+}
+
+/// Counts a request whose points were not read.
+fn note_refusal(app: &App, error: &ApiError, request: &str) {
+    let reason = match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => RefusalReason::BodyTooLong,
+        StatusCode::SERVICE_UNAVAILABLE => RefusalReason::StoreUnavailable,
+        status if status.is_client_error() => RefusalReason::MalformedRequest,
+        _ => return,
+    };
+    if let Ok(tsd) = app.opentsdb() {
+        tsd.refuse(reason, &error.to_string(), request);
+    }
 }
 
 async fn answer(
@@ -96,6 +122,8 @@ async fn answer(
     let sent_bytes = body.len();
     let (body, _memory) = match Encoding::from_header(&head.headers)? {
         Encoding::Identity => (body, memory),
+        // Some clients say so of every request, also of those that have no body.
+        _ if body.is_empty() => (body, memory),
         encoding => {
             let max = app.config().server.write_decompressed_bytes_max;
             decompressed(encoding, body, max, memory).await?
@@ -104,8 +132,7 @@ async fn answer(
     let target = target_of(&head.uri);
     let purpose = api::purpose(&head.method, target);
     let may_delete = may_delete(app, &tsd, purpose, &head).await;
-    let peer = head.extensions.get::<SocketAddr>();
-    let remote = peer.map(|peer| peer.ip().to_string()).unwrap_or_default();
+    let remote = remote_of(&head);
     let mut request = api::Request::new(head.method, target, head.headers, body);
     request.sent_bytes = sent_bytes;
     request.may_delete = may_delete;

@@ -7,7 +7,7 @@
 //! | `icecore_access_…`, `icecore_tls_…` | refused requests and connections (`icecore_access`) |
 //! | `icecore_quer…` | queries (`metrics::query`, `queries`) |
 //! | `icecore_events_…` | events (`metrics::events`) |
-//! | `icecore_opentsdb_…` | names with UIDs (`icecore_opentsdb`) |
+//! | `icecore_opentsdb_…` | names with UIDs, refused points (`icecore_opentsdb`) |
 //! | `icecore_maintenance_…`, `icecore_buckets_by_size` | maintenance (`metrics::maintenance`) |
 //! | `icecore_…` | storage's own counters and gauges |
 //! | `slatedb_…` | SlateDB's |
@@ -37,7 +37,7 @@ pub(crate) fn render(database: &Database, app: &App) -> Vec<u8> {
     queries(&mut text, app);
     requests(&mut text, app);
     if let Ok(tsd) = app.opentsdb() {
-        names(&mut text, tsd);
+        opentsdb(&mut text, tsd);
     }
     if let Ok(open) = app.events() {
         events::write(&mut text, open);
@@ -376,7 +376,13 @@ fn requests(text: &mut TextWriter, app: &App) {
     );
 }
 
-fn names(text: &mut TextWriter, tsd: &Tsd) {
+fn opentsdb(text: &mut TextWriter, tsd: &Tsd) {
+    let name = "icecore_opentsdb_refused_total";
+    let help = "Points, lines and requests of OpenTSDB's clients that were refused, by reason.";
+    text.family(name, help, MetricType::Counter);
+    for (reason, count) in tsd.refusals().counts() {
+        text.sample(name, &[("reason", reason.name())], count as f64);
+    }
     gauge(
         text,
         "icecore_opentsdb_name_bytes",

@@ -26,6 +26,16 @@ async fn served(settings: &[(&str, &str)]) -> (TestServer, SocketAddr) {
     (served, address)
 }
 
+/// Starts a server with settings of an `opentsdb.conf`: the original's defaults hold.
+async fn served_with_file(settings: &[&str]) -> (TestServer, SocketAddr, TempDir) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("opentsdb.conf");
+    std::fs::write(&path, settings.join("\n")).unwrap();
+    let path = path.display().to_string();
+    let (served, address) = served(&[("opentsdb.config", path.as_str())]).await;
+    (served, address, folder)
+}
+
 async fn request(address: SocketAddr, method: &str, path: &str, body: &str) -> Answer {
     let mut connection = Connection::open(address).await;
     connection.request(method, path, &[], body.as_bytes()).await
@@ -142,7 +152,7 @@ async fn a_thousand_connections_lose_nothing_while_the_store_is_busy() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn compressed_bodies_count_as_they_are_sent() {
-    let (served, address) = served(&[("opentsdb.settings", AUTO_CREATE)]).await;
+    let (served, address, _folder) = served_with_file(&[AUTO_CREATE]).await;
     let point = |i: i64| {
         let time = 1_500_000_000 + i;
         json!({"metric": "m", "timestamp": time, "value": i, "tags": {"host": "web01"}})
@@ -214,8 +224,8 @@ async fn other_widths_of_uids_are_refused_once_there_are_some() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_are_not_made_by_points_unless_somebody_says_so() {
-    let (served, address) = served(&[]).await;
+async fn the_file_of_the_original_brings_its_defaults() {
+    let (served, address, _folder) = served_with_file(&["tsd.mode=rw"]).await;
     let reply = telnet(address, "put sys.cpu 1500000000 42 host=a\n").await;
     assert_eq!(
         reply,
@@ -227,6 +237,66 @@ async fn metrics_are_not_made_by_points_unless_somebody_says_so() {
         telnet(address, "put sys.cpu 1500000000 42 host=a\n").await,
         ""
     );
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_client_is_served_as_it_comes() {
+    let (served, address) = served(&[("server.write_body_bytes_max", "1MiB")]).await;
+    assert_eq!(
+        telnet(address, "put sys.cpu 1500000000 42 host=a\n").await,
+        ""
+    );
+    // As Netdata sends it: 170 kB in one piece.
+    let point = |i: i64| {
+        let time = 1_500_000_000 + i;
+        json!({"metric": format!("m{}", i % 7), "timestamp": time, "value": i,
+               "tags": {"host": "web01"}})
+    };
+    let batch = |points: i64| Value::Array((0..points).map(point).collect()).to_string();
+    let body = batch(2000);
+    assert!(body.len() > 150_000, "{}", body.len());
+    assert_eq!(
+        request(address, "POST", "/api/put", &body).await.status,
+        204
+    );
+    let mut chunked = Connection::open(address).await;
+    let body = batch(100);
+    let head = "POST /api/put HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    chunked.send(chunks.as_bytes()).await;
+    assert_eq!(chunked.answer("POST").await.status, 204);
+    // More than the server takes of anybody.
+    let refused = request(address, "POST", "/api/put", &batch(20_000)).await;
+    assert_eq!(refused.status, 413, "{}", refused.text());
+    assert!(refused.text().contains("server.write_body_bytes_max"));
+    // And points of more hours than one request may touch: sent again, they fail again.
+    let hours = (0..1001).map(|hour| {
+        let time = 1_500_000_000 + 3600 * hour;
+        json!({"metric": "m", "timestamp": time, "value": 1, "tags": {"host": "a"}})
+    });
+    let hours = Value::Array(hours.collect()).to_string();
+    let refused = request(address, "POST", "/api/put?details", &hours).await;
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    let message = "one request touches 1001 hours, more than limits.buckets_per_request_max = 1000";
+    assert!(refused.text().contains(message), "{}", refused.text());
+    let reply = telnet(
+        address,
+        "put sys.cpu 1500000000 x host=a\nput sys.cpu 1 1 a=b:c\n",
+    )
+    .await;
+    assert_eq!(reply.lines().count(), 2, "{reply}");
+    let metrics = request(served.address, "GET", "/metrics", "").await;
+    for (reason, count) in [
+        ("body_too_long", 1),
+        ("request_too_large", 1),
+        ("invalid_number", 1),
+        ("illegal_character", 1),
+        ("unknown_metric", 0),
+    ] {
+        let line = format!("icecore_opentsdb_refused_total{{reason=\"{reason}\"}} {count}\n");
+        assert!(metrics.text().contains(&line), "{line}{}", metrics.text());
+    }
     served.stop().await.unwrap();
 }
 
@@ -356,7 +426,7 @@ async fn names_of_prometheus_clients_are_suggested_and_drawn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn data_goes_in_and_out_by_routes_of_its_own() {
-    let (served, address) = served(&[]).await;
+    let (served, address, _folder) = served_with_file(&[]).await;
     let post = async |path: &str, body: &str| request(served.address, "POST", path, body).await;
     let line = "sys.cpu 1356998430 42 host=web01\n";
     let refused = post("/api/v1/import/opentsdb", line).await;

@@ -125,7 +125,7 @@ async fn what_is_appended_through_the_trait_is_seen_at_once_and_what_is_refused_
     let discarded = append(&[1.0], Err("cut off")).await.err();
     assert!(matches!(discarded, Some(AppendError::Fill("cut off"))));
     let refused = append(&[1.0, 2.0], Ok(())).await.err();
-    let Some(AppendError::Store(error)) = refused else {
+    let Some(AppendError::Refused(error)) = refused else {
         panic!("two samples are too many")
     };
     let text = error.to_string();

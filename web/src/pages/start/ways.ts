@@ -110,8 +110,8 @@ function openTsdb(server: Server): Way {
   const point = `{"metric":"room.temperature","timestamp":'$(date +%s)',"value":21.5,"tags":{"room":"kitchen"}}`;
   const steps: Step[] = [
     {
-      text: 'As in OpenTSDB, a metric needs a UID first, unless tsd.core.auto_create_metrics is set.',
-      code: `${curl(server)} '${server.root}opentsdb/api/uid/assign?metric=room.temperature'\n${curl(server)} ${server.root}opentsdb/api/put -d '${point}'`,
+      text: 'A point by HTTP. With a file of OpenTSDB (--opentsdb.config), a metric needs a UID first, unless that sets tsd.core.auto_create_metrics.',
+      code: `${curl(server)} ${server.root}opentsdb/api/put -d '${point}'`,
     },
   ];
   if (server.opentsdbListen !== null && server.opentsdbListen !== 'off' && server.opentsdbListen !== '') {
@@ -122,7 +122,7 @@ function openTsdb(server: Server): Way {
       code: `echo "put room.temperature $(date +%s) 21.5 room=kitchen" > /dev/tcp/${name}/${port}`,
     });
   } else {
-    steps.push({ text: 'For telnet lines and clients that expect port 4242, start the server so:', code: 'icecore serve --opentsdb.listen 127.0.0.1:4242 --opentsdb.settings tsd.core.auto_create_metrics=true' });
+    steps.push({ text: 'For telnet lines and clients that expect port 4242, start the server so:', code: 'icecore serve --opentsdb.listen 127.0.0.1:4242' });
   }
   return { id: 'opentsdb', title: 'OpenTSDB', steps, query: '{"room.temperature"}' };
 }

@@ -1,12 +1,14 @@
 //! `icecore import opentsdb`.
 
-use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use icecore_opentsdb::transfer::ConfiguredTables;
+use icecore_opentsdb::hbase::{Cell, UidCell};
+use icecore_opentsdb::transfer::{ConfiguredTables, Skipped, UidMappings};
 use icecore_server::without_secrets;
 use icecore_wire::opentsdb::cell_line::CellLine;
 use reqwest::header::CONTENT_ENCODING;
@@ -127,6 +129,10 @@ struct Run<'a> {
     position: Position,
     progress: Progress,
     skips: Skips,
+    /// The ids and names of the tables of UIDs; empty once names are sent.
+    mappings: Arc<UidMappings>,
+    /// Files that have cells of such a table.
+    files_with_names: HashSet<PathBuf>,
     names: u64,
     records: u64,
     /// Whether the UID table had anything.
@@ -170,6 +176,8 @@ impl OpentsdbImport {
             position: position.unwrap_or_default(),
             progress: Progress::new(),
             skips: Skips::default(),
+            mappings: Arc::default(),
+            files_with_names: HashSet::new(),
             names: 0,
             records: 0,
             saw_names: noted.is_some(),
@@ -231,6 +239,14 @@ impl OpentsdbImport {
 
 impl Run<'_> {
     async fn import(&mut self, inputs: &[Input]) -> anyhow::Result<()> {
+        if self.position.pass == 0 {
+            let mut mappings = UidMappings::default();
+            for input in inputs {
+                let read = self.read_mappings(input, mappings).await;
+                mappings = read.with_context(|| format!("in {}", input.name()))?;
+            }
+            self.mappings = Arc::new(mappings);
+        }
         for (number, pass) in (0..).zip([Pass::Names, Pass::Rest]) {
             if number < self.position.pass {
                 continue;
@@ -263,17 +279,58 @@ impl Run<'_> {
         self.state_file.write(&self.position.to_json())
     }
 
-    async fn import_file(&mut self, path: PathBuf, pass: Pass) -> anyhow::Result<()> {
-        let name = path.display().to_string();
-        let chunk_bytes = self.args.chunk_bytes;
-        let mut chunks = Chunks::open(plain(File::open(&path)?)?, chunk_bytes)?;
-        if chunks.form == InputFormat::Native {
-            bail!("neither lines nor cells: icecore import reads the native format");
+    /// Adds the ids and names of a table of UIDs. They tell orphans, before any cell is sent.
+    async fn read_mappings(
+        &mut self,
+        input: &Input,
+        mut mappings: UidMappings,
+    ) -> anyhow::Result<UidMappings> {
+        let uid_table = self.tables.layout.names.uid.clone();
+        let path = match input {
+            Input::File(path) => path,
+            Input::Gateway(url) => {
+                let mut scan = Scan::new(url, &uid_table, Vec::new())?;
+                while let Some(cells) = scan.next().await? {
+                    let cells = cells.iter().filter_map(|cell| uid_cell(cell, &uid_table));
+                    cells.for_each(|cell| mappings.add(&cell));
+                    self.progress.update("reading names: ", None);
+                }
+                return Ok(mappings);
+            }
+        };
+        let mut chunks = open(path, self.args.chunk_bytes)?;
+        if chunks.form != InputFormat::Json {
+            return Ok(mappings);
         }
-        let is_cells = chunks.form == InputFormat::Json;
-        if !is_cells && pass == Pass::Names {
+        loop {
+            let uid_table = uid_table.clone();
+            let reading = tokio::task::spawn_blocking(move || {
+                let next = chunks.next();
+                let bytes = next.as_ref().ok().and_then(|chunk| chunk.as_ref());
+                let bytes = bytes.map_or(&[][..], |chunk| &chunk.bytes[..]);
+                let found = add_mappings(bytes, &uid_table, &mut mappings);
+                (next.map(|chunk| chunk.is_some()), found, chunks, mappings)
+            });
+            let is_there;
+            let found;
+            (is_there, found, chunks, mappings) = reading.await?;
+            if found {
+                self.files_with_names.insert(path.clone());
+            }
+            if !is_there? {
+                return Ok(mappings);
+            }
+            self.progress.update("reading names: ", None);
+        }
+    }
+
+    async fn import_file(&mut self, path: PathBuf, pass: Pass) -> anyhow::Result<()> {
+        if pass == Pass::Names && !self.files_with_names.contains(&path) {
             return Ok(());
         }
+        let name = path.display().to_string();
+        let mut chunks = open(&path, self.args.chunk_bytes)?;
+        let is_cells = chunks.form == InputFormat::Json;
         let start = self.position.clone();
         chunks.skip_to(start.offset, start.lines, false)?;
         loop {
@@ -291,13 +348,25 @@ impl Run<'_> {
             };
             let bytes = chunk.bytes.len() as u64;
             if is_cells {
-                let uid_table = self.tables.layout.names.uid.clone();
-                let kept =
-                    tokio::task::spawn_blocking(move || keep(&chunk.bytes, pass, &uid_table));
-                if let Some(kept) = kept.await? {
+                let (layout, mappings) = (self.tables.layout.clone(), Arc::clone(&self.mappings));
+                let lines_before = chunk.lines_before;
+                let keeping = tokio::task::spawn_blocking(move || {
+                    let names = NameTable {
+                        name: &layout.names.uid,
+                        mappings: &mappings,
+                        widths: layout.widths,
+                    };
+                    keep(&chunk.bytes, pass, &names)
+                });
+                let (kept, orphans) = keeping.await?;
+                for orphan in &orphans {
+                    let line = orphan.line.unwrap_or(0) + lines_before;
+                    self.skips.add_one(orphan, &format!("{name} line {line}"));
+                }
+                if let Some(kept) = kept {
                     self.saw_names |= pass == Pass::Names;
                     self.saw_cells = true;
-                    self.send_cells(kept, chunk.lines_before, &name).await?;
+                    self.send_cells(kept, lines_before, &name).await?;
                 }
             } else {
                 let path = self.args.lines_path();
@@ -359,8 +428,17 @@ impl Run<'_> {
             let cells = scan.next().await?;
             let is_end = cells.is_none();
             let mut last = None;
+            let layout = &self.tables.layout;
             for cell in cells.into_iter().flatten() {
-                cell.write(&mut lines);
+                let uid_cell = uid_cell(&cell, &layout.names.uid);
+                let orphan = uid_cell.and_then(|uid_cell| {
+                    let orphan = self.mappings.orphan(0, &uid_cell, layout.widths);
+                    orphan.filter(|_| pass == Pass::Names)
+                });
+                match orphan {
+                    Some(orphan) => self.skips.add_one(&orphan, &name),
+                    None => cell.write(&mut lines),
+                }
                 last = Some(cell.row);
             }
             self.saw_names |= pass == Pass::Names && !lines.is_empty();
@@ -426,17 +504,76 @@ impl Run<'_> {
     }
 }
 
-/// The lines of a pass; others are empty, so that lines keep their numbers. `None` where there is
-/// nothing.
-fn keep(lines: &[u8], pass: Pass, uid_table: &str) -> Option<Vec<u8>> {
-    let mut kept = Vec::with_capacity(lines.len());
-    let mut is_empty = true;
-    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+/// Opens a file of lines or cells.
+fn open(path: &Path, chunk_bytes: usize) -> anyhow::Result<Chunks> {
+    let chunks = Chunks::open(plain(File::open(path)?)?, chunk_bytes)?;
+    if chunks.form == InputFormat::Native {
+        bail!("neither lines nor cells: icecore import reads the native format");
+    }
+    Ok(chunks)
+}
+
+/// The table of UIDs.
+struct NameTable<'a> {
+    name: &'a str,
+    mappings: &'a UidMappings,
+    widths: [usize; 3],
+}
+
+/// Returns what a cell of the table of UIDs says.
+fn uid_cell(cell: &CellLine<'_>, uid_table: &str) -> Option<UidCell> {
+    if cell.table != uid_table {
+        return None;
+    }
+    let CellLine {
+        row,
+        family,
+        qualifier,
+        value,
+        ..
+    } = cell;
+    let decoded = UidCell::decode(Cell {
+        row,
+        family,
+        qualifier,
+        value,
+    });
+    // The server says which cells cannot be read.
+    decoded.ok()
+}
+
+/// Adds the ids and names of lines. Returns `false` if there is no cell of the table of UIDs.
+fn add_mappings(lines: &[u8], uid_table: &str, mappings: &mut UidMappings) -> bool {
+    let mut found = false;
+    for line in lines.split(|byte| *byte == b'\n') {
         let text = std::str::from_utf8(line).unwrap_or_default();
-        let table = CellLine::parse(text).map(|cell| cell.table);
+        let Ok(cell) = CellLine::parse(text) else {
+            continue;
+        };
+        found |= cell.table == uid_table;
+        if let Some(cell) = uid_cell(&cell, uid_table) {
+            mappings.add(&cell);
+        }
+    }
+    found
+}
+
+/// The lines of a pass; others are empty, so that lines keep their numbers. `None` where there is
+/// nothing. Orphans among names are left out, and returned with their lines.
+fn keep(lines: &[u8], pass: Pass, names: &NameTable<'_>) -> (Option<Vec<u8>>, Vec<Skipped>) {
+    let mut kept = Vec::with_capacity(lines.len());
+    let mut orphans = Vec::new();
+    let mut is_empty = true;
+    for (number, line) in (1..).zip(lines.split_inclusive(|byte| *byte == b'\n')) {
+        let text = std::str::from_utf8(line).unwrap_or_default();
+        let cell = CellLine::parse(text).ok();
         // What is no cell is told with the rest.
-        let is_name = table.is_ok_and(|table: Cow<'_, str>| table == uid_table);
-        let wanted = is_name == (pass == Pass::Names);
+        let name = cell.filter(|cell| cell.table == names.name);
+        let is_wanted = name.is_some() == (pass == Pass::Names);
+        let uid_cell = name.and_then(|cell| uid_cell(&cell, names.name));
+        let orphan = uid_cell.and_then(|cell| names.mappings.orphan(number, &cell, names.widths));
+        let wanted = is_wanted && orphan.is_none();
+        orphans.extend(orphan.filter(|_| is_wanted));
         if wanted && !line.trim_ascii().is_empty() {
             kept.extend_from_slice(line);
             is_empty = false;
@@ -444,7 +581,7 @@ fn keep(lines: &[u8], pass: Pass, uid_table: &str) -> Option<Vec<u8>> {
             kept.push(b'\n');
         }
     }
-    (!is_empty).then_some(kept)
+    ((!is_empty).then_some(kept), orphans)
 }
 
 #[cfg(test)]
@@ -464,13 +601,57 @@ mod tests {
         };
         let (data, uid) = (cell("tsdb"), cell("tsdb-uid"));
         let text = format!("{data}{uid}garbage\n\n{uid}");
-        let keep = |pass| keep(text.as_bytes(), pass, "tsdb-uid").unwrap();
+        let names = NameTable {
+            name: "tsdb-uid",
+            mappings: &UidMappings::default(),
+            widths: [3; 3],
+        };
+        let keep = |pass| keep(text.as_bytes(), pass, &names).0.unwrap();
         assert_eq!(keep(Pass::Names), format!("\n{uid}\n\n{uid}").into_bytes());
         assert_eq!(
             keep(Pass::Rest),
             format!("{data}\ngarbage\n\n\n").into_bytes()
         );
-        assert_eq!(super::keep(b"\n\n", Pass::Rest, "tsdb-uid"), None);
+        assert_eq!(super::keep(b"\n\n", Pass::Rest, &names).0, None);
+    }
+
+    #[test]
+    fn orphans_are_left_out_and_told_with_their_lines() {
+        let cell = |row: &[u8], family: &str, value: &[u8]| {
+            let cell = CellLine {
+                table: "tsdb-uid".into(),
+                row: row.into(),
+                family: family.into(),
+                qualifier: b"tagv".into(),
+                value: value.into(),
+                ..CellLine::default()
+            };
+            let mut line = Vec::new();
+            cell.write(&mut line);
+            String::from_utf8(line).unwrap()
+        };
+        let orphan = cell(&[0, 0, 0x17], "name", b"t2");
+        let name = cell(&[0, 0, 0x18], "name", b"t2");
+        let id = cell(b"t2", "id", &[0, 0, 0x18]);
+        let text = format!("\n{orphan}{name}{id}");
+        let mut mappings = UidMappings::default();
+        assert!(!add_mappings(text.as_bytes(), "other", &mut mappings));
+        assert!(add_mappings(text.as_bytes(), "tsdb-uid", &mut mappings));
+        let names = NameTable {
+            name: "tsdb-uid",
+            mappings: &mappings,
+            widths: [3; 3],
+        };
+        let (kept, orphans) = keep(text.as_bytes(), Pass::Names, &names);
+        assert_eq!(kept.unwrap(), format!("\n\n{name}{id}").into_bytes());
+        let [orphan] = &orphans[..] else {
+            panic!("{orphans:?}")
+        };
+        assert_eq!(orphan.line, Some(2));
+        let expected = "tagv: UID 000017 of \"t2\", which has UID 000018";
+        assert_eq!(orphan.example, expected);
+        let (kept, orphans) = keep(text.as_bytes(), Pass::Rest, &names);
+        assert_eq!((kept, orphans), (None, Vec::new()));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a server did not take, all requests together.
 
-use serde_json::Value;
+use icecore_opentsdb::transfer::Skipped;
+use serde_json::{Value, json};
 
 /// Reasons that are told apart.
 const REASONS_MAX: usize = 50;
@@ -41,6 +42,18 @@ impl Skips {
                 first: first.join(": "),
             });
         }
+    }
+
+    /// Adds something that was not sent.
+    pub(super) fn add_one(&mut self, skipped: &Skipped, place: &str) {
+        let Skipped {
+            reason,
+            count,
+            example,
+            ..
+        } = skipped;
+        let entry = json!({"reason": reason, "count": count, "line": 0, "example": example});
+        self.add(&json!({"rejected": [entry]}), |_| place.to_owned());
     }
 
     /// One line for each reason.
