@@ -49,6 +49,7 @@ Examples:
   icecore serve --config prometheus.yml               our settings are in its section icecore:
   icecore health                                      exit code 0 if a server is ready
   icecore config --config prometheus.yml              which settings are in effect, and why
+  icecore config check prometheus.yml                 what of it is not supported
   icecore inspect --storage /var/lib/icecore          what lies there, also beside a running server
   icecore check --storage /var/lib/icecore            whether all of it fits together
   icecore maintenance run                             coarsens closed hours of a running server now

@@ -14,6 +14,21 @@ use icecore_wire::otlp::{Exponential, Strategy};
 
 const MIB: usize = 1 << 20;
 
+/// How the configuration file is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileOptions {
+    /// Set if parts of the file that are not supported are errors. Off, so that any file that
+    /// Prometheus accepts starts a server.
+    pub strict: bool,
+}
+
+/// How long samples are kept, as Prometheus says it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TsdbOptions {
+    /// Zero if it is not said: then nothing is deleted without a policy.
+    pub retention_time: Duration,
+}
+
 /// The HTTP listener and how many requests it serves at once.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {

@@ -12,7 +12,8 @@ use super::{Config, ConfigError, SETTINGS, Setting};
 
 /// Settings that a reload applies. The others are built into what a process sets up when it starts:
 /// its sockets, its threads, the database.
-const LIVE: [&str; 29] = [
+const LIVE: [&str; 30] = [
+    "config.strict",
     "server.request_timeout",
     "server.shutdown_grace",
     "server.cors_origin",
@@ -72,6 +73,7 @@ impl Config {
         let mut config = self.clone();
         config.scrape = anew.scrape.clone();
         config.warnings.clone_from(&anew.warnings);
+        config.unsupported.clone_from(&anew.unsupported);
         let mut changes = Changes::default();
         for (index, setting) in SETTINGS.iter().enumerate() {
             let differs = differs(setting, self, anew);
