@@ -59,7 +59,10 @@ impl CheckConfig {
         let _ = match config.unsupported().len() {
             0 => writeln!(text, "{file} is valid, and all of it is supported"),
             1 => writeln!(text, "{file} is valid; 1 part of it is not supported"),
-            count => writeln!(text, "{file} is valid; {count} parts of it are not supported"),
+            count => writeln!(
+                text,
+                "{file} is valid; {count} parts of it are not supported"
+            ),
         };
         print(&text)
     }

@@ -34,10 +34,10 @@ mod write;
 
 pub use clock::{CLOCK_VARIABLE, process_clock};
 pub use config::{
-    Config, ConfigError, EventSettings, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat,
-    LogLevel, LogOptions, OpenTsdbOptions, OriginPattern, OtlpLogs, Position, Problem,
-    FileOptions, QueryOptions, SECTIONS, SETTINGS, ScrapeOptions, ServerOptions, Setting, Source,
-    TsdbOptions, read_policy_file,
+    Config, ConfigError, EventSettings, FILE_VARIABLE, FileOptions, Inputs, Kind, ListenAddress,
+    LogFormat, LogLevel, LogOptions, OpenTsdbOptions, OriginPattern, OtlpLogs, Position, Problem,
+    QueryOptions, SECTIONS, SETTINGS, ScrapeOptions, ServerOptions, Setting, Source, TsdbOptions,
+    read_policy_file,
 };
 pub use icecore_access::Role;
 pub use icecore_settings::{Unsupported, without_secrets};

@@ -196,10 +196,7 @@ impl Builder {
     fn read(&mut self, text: &str) -> Result<(), YamlError> {
         for event in Parser::new_from_str(text) {
             let (event, span) = event.map_err(|error| YamlError::from(&error))?;
-            if self.first_only
-                && self.root.is_some()
-                && matches!(event, Event::DocumentStart(_))
-            {
+            if self.first_only && self.root.is_some() && matches!(event, Event::DocumentStart(_)) {
                 self.second = Some(Position::from(&span.start));
                 return Ok(());
             }

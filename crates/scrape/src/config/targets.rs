@@ -53,8 +53,7 @@ const OTHER_SOURCES: &str =
     "use http_sd_configs, file_sd_configs, dns_sd_configs or static_configs";
 const KUBERNETES: &str = "use http_sd_configs with the target allocator of OpenTelemetry, \
                           dns_sd_configs of headless services, or file_sd_configs";
-const CONSUL: &str =
-    "use dns_sd_configs with Consul's DNS (NAME.service.consul), http_sd_configs or file_sd_configs";
+const CONSUL: &str = "use dns_sd_configs with Consul's DNS (NAME.service.consul), http_sd_configs or file_sd_configs";
 const CONTAINERS: &str =
     "use dns_sd_configs with Docker's DNS (tasks.SERVICE), http_sd_configs or file_sd_configs";
 
@@ -68,11 +67,7 @@ pub(super) struct JobTargets {
 
 /// Reads all discoveries of a job. `relabelled` is set where rules can still make an address of a
 /// target. Unsupported ones are recorded; the effect of that is up to the caller.
-pub(super) fn read(
-    fields: &mut Fields<'_>,
-    names: NameValidation,
-    relabelled: bool,
-) -> JobTargets {
+pub(super) fn read(fields: &mut Fields<'_>, names: NameValidation, relabelled: bool) -> JobTargets {
     let mut found = JobTargets::default();
     let groups: Vec<_> = fields
         .maps("static_configs")

@@ -593,7 +593,11 @@ scrape_configs:
 - {job_name: plain, static_configs: [{targets: [a]}]}
 ";
     let settings = settings(text).unwrap();
-    let names: Vec<_> = settings.jobs.iter().map(|job| job.job_name.as_str()).collect();
+    let names: Vec<_> = settings
+        .jobs
+        .iter()
+        .map(|job| job.job_name.as_str())
+        .collect();
     assert_eq!(names, ["both", "list", "none", "plain"]);
     assert_eq!(settings.left_out_jobs, 5);
     assert_eq!(settings.jobs[0].discovery.len(), 1);
@@ -616,11 +620,15 @@ scrape_configs:
         ("[2].oauth2", "10 column 3", left_out("token")),
         (
             "[3].http_sd_configs[0].basic_auth.password_ref",
-            "14 column 47",
+            "14 column 49",
             kept("list"),
         ),
         ("[4].scheme", "16 column 22", left_out("scheme")),
-        ("[5].tls_config.max_version", "17 column 31", left_out("tls")),
+        (
+            "[5].tls_config.max_version",
+            "17 column 32",
+            left_out("tls"),
+        ),
         ("[6].proxy_url", "18 column 21", left_out("proxy")),
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");

@@ -86,7 +86,11 @@ fn read_prometheus_storage(mut storage: Fields<'_>, loader: &mut Loader<Config>)
     });
     if has_exemplars {
         let instead = "use icecore.limits.exemplars_per_series_max";
-        storage.unsupported("exemplars", "exemplars are kept with their samples", instead);
+        storage.unsupported(
+            "exemplars",
+            "exemplars are kept with their samples",
+            instead,
+        );
     }
     storage.finish_with(|key, problem| {
         let key = format!("storage.{key}");

@@ -22,6 +22,8 @@ mod opentsdb;
 mod options;
 mod registry;
 mod reload;
+#[cfg(test)]
+mod replay;
 mod retention;
 #[cfg(test)]
 mod tests;

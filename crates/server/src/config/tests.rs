@@ -531,8 +531,8 @@ icecore:
         .collect();
     let expected = [
         ("alerting", 8, 1),
-        ("storage.tsdb.out_of_order_time_window", 26, 18),
-        ("storage.exemplars", 26, 50),
+        ("storage.tsdb.out_of_order_time_window", 28, 18),
+        ("storage.exemplars", 28, 50),
     ];
     assert_eq!(parts, expected);
     assert_eq!(config.warnings().len(), 3, "{:?}", config.warnings());
@@ -560,9 +560,17 @@ nothing: here
 #[test]
 fn parts_without_effect_are_named_with_their_place_and_what_to_use() {
     let config = load_file(UNSUPPORTED).unwrap();
-    let parts: Vec<String> = config.unsupported().iter().map(ToString::to_string).collect();
+    let parts: Vec<String> = config
+        .unsupported()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(config.warnings(), parts);
-    let subjects: Vec<_> = config.unsupported().iter().map(|part| &part.subject).collect();
+    let subjects: Vec<_> = config
+        .unsupported()
+        .iter()
+        .map(|part| &part.subject)
+        .collect();
     assert_eq!(
         subjects,
         [
@@ -588,22 +596,40 @@ fn parts_without_effect_are_named_with_their_place_and_what_to_use() {
     let file = config.file().unwrap().display().to_string();
     let place = format!(" is not supported, at line 11 column 32 of {file}: ");
     assert!(job.contains(&place), "{job}");
-    assert!(job.contains("the job \"a\" is left out; use dns_sd_configs"), "{job}");
+    assert!(
+        job.contains("the job \"a\" is left out; use dns_sd_configs"),
+        "{job}"
+    );
     // The parts of a section that has no effect are checked all the same.
     for (wrong, place) in [
         ("rule_files: ['a/*/b']", "rule_files: "),
-        ("alerting: {alertmanagers: [{api_version: v1}]}", "alertmanagers[0].api_version"),
+        (
+            "alerting: {alertmanagers: [{api_version: v1}]}",
+            "alertmanagers[0].api_version",
+        ),
         ("remote_write: [{}]", "remote_write[0].url: is missing"),
         (
             "remote_write: [{url: a, azuread: {oauth: {client_id: x}}}]",
             "azuread.oauth.client_id: expected a UUID",
         ),
-        ("remote_read: [{url: a, name: x}, {url: b, name: x}]", "remote_read[1].name"),
+        (
+            "remote_read: [{url: a, name: x}, {url: b, name: x}]",
+            "remote_read[1].name",
+        ),
         ("tracing: {}", "tracing.endpoint: is missing"),
         ("runtime: {gogc: some}", "runtime.gogc: expected a number"),
-        ("storage: {tsdb: {retention: {percentage: 101}}}", "retention.percentage"),
-        ("storage: {tsdb: {retention: {time: -1h}}}", "storage.tsdb.retention.time"),
-        ("storage: {exemplars: {max_exemplar: 1}}", "did you mean max_exemplars?"),
+        (
+            "storage: {tsdb: {retention: {percentage: 101}}}",
+            "retention.percentage",
+        ),
+        (
+            "storage: {tsdb: {retention: {time: -1h}}}",
+            "storage.tsdb.retention.time",
+        ),
+        (
+            "storage: {exemplars: {max_exemplar: 1}}",
+            "did you mean max_exemplars?",
+        ),
     ] {
         let error = load_file(wrong).unwrap_err().to_string();
         assert!(error.contains(place), "{wrong}: {error}");
