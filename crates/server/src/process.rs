@@ -283,7 +283,7 @@ impl Process {
             Err(cause) => {
                 self.shut(Duration::ZERO).await;
                 // Why it cannot be served counts; that closing it failed as well does not.
-                let _ = close(&database, &mut stop, &self.service_manager).await;
+                let _ = self.close(&database, &mut stop, Instant::now()).await;
                 return Err(ServeError::Names(cause));
             }
         }
@@ -301,7 +301,7 @@ impl Process {
             }
             Err(cause) => {
                 self.shut(Duration::ZERO).await;
-                let _ = close(&database, &mut stop, &self.service_manager).await;
+                let _ = self.close(&database, &mut stop, Instant::now()).await;
                 return Err(ServeError::Events(cause));
             }
         };
@@ -326,6 +326,7 @@ impl Process {
                 Err(ServeError::Failed(reason))
             }
             signal = next(&mut stop) => {
+                let began = Instant::now();
                 info!(signal, "stopping");
                 self.service_manager.stopping(signal);
                 // A request that waits for a run of maintenance, or for a flush that a job holds
@@ -338,7 +339,7 @@ impl Process {
                     warn!(?grace, "aborted requests still running after server.shutdown_grace");
                 }
                 events.close().await;
-                close(&database, &mut stop, &self.service_manager).await
+                self.close(&database, &mut stop, began).await
             }
         }
     }
@@ -384,6 +385,76 @@ impl Process {
             shut(self.opentsdb.take())
         );
         http && grpc && opentsdb
+    }
+
+    /// Flushes and closes, with progress in the log while it takes long, until the time of a stop
+    /// that `began` then is over.
+    async fn close(
+        &self,
+        database: &Database,
+        stop: &mut mpsc::Receiver<&'static str>,
+        began: Instant,
+    ) -> Result<(), ServeError> {
+        let stop_timeout = self.app.config().server.stop_timeout;
+        let left = stop_timeout.saturating_sub(began.elapsed());
+        let began = Instant::now();
+        // Rounds of the flush end before that, so that there is time to say what is flushed.
+        let mut closing = pin!(database.close_within(left / 2));
+        let mut end = pin!(tokio::time::sleep(left));
+        let mut progress = tokio::time::interval_at(
+            tokio::time::Instant::now() + PROGRESS_INTERVAL,
+            PROGRESS_INTERVAL,
+        );
+        loop {
+            tokio::select! {
+                biased;
+                closed = &mut closing => {
+                    closed.map_err(ServeError::Close)?;
+                    info!(seconds = began.elapsed().as_secs_f64(), "closed");
+                    return Ok(());
+                }
+                signal = next(stop) => {
+                    if began.elapsed() < SAME_SIGNAL_WINDOW {
+                        continue;
+                    }
+                    warn!(signal, "stopping without waiting for the flush");
+                    return Err(ServeError::Interrupted);
+                }
+                () = &mut end => {
+                    let gauges = database.gauges();
+                    warn!(
+                        ?stop_timeout,
+                        open_hours = gauges.open_hours,
+                        sample_bytes = gauges.head_sample_bytes,
+                        journal_epochs = gauges.journal_epochs,
+                        "stopped before everything is flushed, because server.stop_timeout is \
+                         over: the next start replays the rest from the journal"
+                    );
+                    return match database.unready() {
+                        Some(trouble) => Err(ServeError::Unflushed(trouble)),
+                        None => Ok(()),
+                    };
+                }
+                _ = progress.tick() => {
+                    let waiting = format!("stopping: waiting for {}", database.closing());
+                    self.service_manager.status(&waiting);
+                    let gauges = database.gauges();
+                    let trouble = database.unready();
+                    info!(
+                        seconds = began.elapsed().as_secs(),
+                        sample_bytes = gauges.head_sample_bytes,
+                        open_hours = gauges.open_hours,
+                        trouble,
+                        "{waiting}"
+                    );
+                    if began.elapsed() >= FAILING_STORE_PATIENCE
+                        && let Some(trouble) = trouble
+                    {
+                        return Err(ServeError::Unflushed(trouble));
+                    }
+                }
+            }
+        }
     }
 
     /// Where the data lies: an absolute path or a URL.
@@ -564,54 +635,6 @@ async fn log_while_waiting<T>(what: &str, waiting: impl Future<Output = T>) -> T
                 seconds = began.elapsed().as_secs(),
                 "stopping: waiting for {what}"
             ),
-        }
-    }
-}
-
-/// Flushes and closes, with progress in the log while it takes long.
-async fn close(
-    database: &Database,
-    stop: &mut mpsc::Receiver<&'static str>,
-    service_manager: &ServiceManager,
-) -> Result<(), ServeError> {
-    let began = Instant::now();
-    let mut closing = pin!(database.close());
-    let mut progress = tokio::time::interval_at(
-        tokio::time::Instant::now() + PROGRESS_INTERVAL,
-        PROGRESS_INTERVAL,
-    );
-    loop {
-        tokio::select! {
-            closed = &mut closing => {
-                closed.map_err(ServeError::Close)?;
-                info!(seconds = began.elapsed().as_secs_f64(), "closed");
-                return Ok(());
-            }
-            _ = progress.tick() => {
-                service_manager.status(&format!("stopping: waiting for {}", database.closing()));
-                let gauges = database.gauges();
-                let trouble = database.unready();
-                info!(
-                    seconds = began.elapsed().as_secs(),
-                    sample_bytes = gauges.head_sample_bytes,
-                    open_hours = gauges.open_hours,
-                    trouble,
-                    "stopping: waiting for {}",
-                    database.closing()
-                );
-                if began.elapsed() >= FAILING_STORE_PATIENCE
-                    && let Some(trouble) = trouble
-                {
-                    return Err(ServeError::Unflushed(trouble));
-                }
-            }
-            signal = next(stop) => {
-                if began.elapsed() < SAME_SIGNAL_WINDOW {
-                    continue;
-                }
-                warn!(signal, "stopping without waiting for the flush");
-                return Err(ServeError::Interrupted);
-            }
         }
     }
 }

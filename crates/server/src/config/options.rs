@@ -43,6 +43,7 @@ pub struct ServerOptions {
     pub concurrent_reads_max: usize,
     pub request_timeout: Duration,
     pub shutdown_grace: Duration,
+    pub stop_timeout: Duration,
     pub cors_origin: OriginPattern,
     /// Further names of this server.
     pub hosts: Vec<String>,
@@ -176,6 +177,8 @@ impl Default for ServerOptions {
             request_timeout: Duration::from_secs(120),
             // Orchestrators commonly kill after 30 s; this leaves the rest for flushing the head.
             shutdown_grace: Duration::from_secs(10),
+            // Less than those 30 s, so that the end is one of ours.
+            stop_timeout: Duration::from_secs(25),
             // As in Prometheus: dashboards on other hosts read the API from the browser.
             cors_origin: OriginPattern { pattern: None },
             // Names that no page on the internet can have need not be listed.

@@ -68,6 +68,12 @@ pub static SETTINGS: &[Setting] = &[
         server.shutdown_grace,
         "Time for running requests to finish after the signal to stop. Orchestrators commonly kill after 30 s; this leaves the rest for the last flush."
     ),
+    setting!(
+        "server.stop_timeout",
+        Time,
+        server.stop_timeout,
+        "Time from the signal to stop to the end of the process, server.shutdown_grace included. What is not flushed by then stays in the journal, and the log says so: the next start replays it. Below the 30 s after which orchestrators commonly kill."
+    ),
     setting!("server.cors_origin", Origins, server.cors_origin, short "web.cors.origin",
         "Allowed CORS origins for /api/ and /v1/: a regular expression for the whole origin. Every origin by default, as in Prometheus. Pages of other origins may change something only if this is set and allows them: with .* any page could delete everything. Taking it out of the file needs a restart."),
     setting!(

@@ -12,10 +12,11 @@ use super::{Config, ConfigError, SETTINGS, Setting};
 
 /// Settings that a reload applies. The others are built into what a process sets up when it starts:
 /// its sockets, its threads, the database.
-const LIVE: [&str; 30] = [
+const LIVE: [&str; 31] = [
     "config.strict",
     "server.request_timeout",
     "server.shutdown_grace",
+    "server.stop_timeout",
     "server.cors_origin",
     "server.hosts",
     "server.remote_read_bytes_max",
