@@ -23,6 +23,7 @@ mod queries;
 mod query;
 mod read;
 mod reload;
+mod retention;
 mod routes;
 mod service_manager;
 mod status;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use icecore_model::StoreError;
-use icecore_model::retention::RetentionPolicy;
+use icecore_model::format_duration_ms;
 use icecore_storage::{Database, Environment, Error as StorageError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
@@ -40,6 +40,7 @@ use crate::events::{self, RunningEvents};
 use crate::listener::{ConnectionHandler, Listener, Places, Protocols};
 use crate::opentsdb::{self, Telnet};
 use crate::reload::reload;
+use crate::retention;
 use crate::routes::{ROUTES, grpc_router, opentsdb_router, router};
 use crate::service_manager::ServiceManager;
 use crate::telemetry;
@@ -306,7 +307,7 @@ impl Process {
             }
         };
         self.app.set_database(database.clone());
-        self.app.apply_retention(self.config.retention.as_ref());
+        retention::apply(&self.app).await;
         let scraping = self.scrape(&database).await;
         info!(seconds = began.elapsed().as_secs_f64(), "ready");
         let hangups = tokio::spawn(reload_on_hangup(
@@ -478,7 +479,7 @@ impl Process {
             None => "http",
         };
         let url = self.address().map(|address| url_of(scheme, address));
-        let retention = retention_line(self.config.retention.as_ref());
+        let retention = retention_line(&self.config);
         if self.config.log.format == LogFormat::Json {
             let url = url.unwrap_or_default();
             let ui = format!("{url}/ui/");
@@ -525,10 +526,16 @@ fn allow_open_files() {
 }
 
 /// What is kept how long.
-fn retention_line(policy: Option<&RetentionPolicy>) -> String {
-    match policy {
-        Some(policy) => policy.to_string(),
-        None => "everything: without a policy (--retention) nothing is rolled up or deleted".into(),
+fn retention_line(config: &Config) -> String {
+    match (&config.retention, config.tsdb_retention_ms()) {
+        (Some(policy), _) => policy.to_string(),
+        (None, Some(ms)) => format!(
+            "raw {}, by storage.tsdb.retention.time",
+            format_duration_ms(ms)
+        ),
+        (None, None) => {
+            "everything: without a policy (--retention) nothing is rolled up or deleted".into()
+        }
     }
 }
 

@@ -33,6 +33,7 @@ use std::fmt;
 use std::path::Path;
 
 pub use events::{EventSettings, OtlpLogs};
+use icecore_model::HOUR_MS;
 use icecore_model::retention::RetentionPolicy;
 use icecore_scrape::ScrapeSettings;
 pub use icecore_settings::{
@@ -133,6 +134,25 @@ impl Config {
     pub(crate) fn explicit_cors_origin(&self) -> Option<&OriginPattern> {
         let is_explicit = self.is_explicit("server.cors_origin");
         is_explicit.then_some(&self.server.cors_origin)
+    }
+
+    /// Returns the policy of the configuration: `retention`, or else Prometheus' setting
+    /// `storage.tsdb.retention.time` in whole hours, rounded up.
+    pub fn retention_policy(&self) -> Option<RetentionPolicy> {
+        match self.tsdb_retention_ms() {
+            Some(ms) => RetentionPolicy::raw_for(ms).ok(),
+            None => self.retention.clone(),
+        }
+    }
+
+    /// Returns how long Prometheus' setting keeps samples, if it decides.
+    pub(crate) fn tsdb_retention_ms(&self) -> Option<i64> {
+        if self.is_explicit("retention") || self.tsdb.retention_time.is_zero() {
+            return None;
+        }
+        let ms = i64::try_from(self.tsdb.retention_time.as_millis()).ok()?;
+        let hours = ms.saturating_add(HOUR_MS - 1).div_euclid(HOUR_MS);
+        Some(hours.saturating_mul(HOUR_MS))
     }
 
     fn is_explicit(&self, key: &str) -> bool {

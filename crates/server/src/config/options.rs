@@ -23,7 +23,7 @@ pub struct FileOptions {
 }
 
 /// How long samples are kept, as Prometheus says it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TsdbOptions {
     /// Zero if it is not said: then nothing is deleted without a policy.
     pub retention_time: Duration,

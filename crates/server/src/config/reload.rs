@@ -12,7 +12,8 @@ use super::{Config, ConfigError, SETTINGS, Setting};
 
 /// Settings that a reload applies. The others are built into what a process sets up when it starts:
 /// its sockets, its threads, the database.
-const LIVE: [&str; 31] = [
+const LIVE: [&str; 32] = [
+    "storage.tsdb.retention.time",
     "config.strict",
     "server.request_timeout",
     "server.shutdown_grace",
