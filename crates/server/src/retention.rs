@@ -176,7 +176,7 @@ mod tests {
         for ms in [HOUR_MS, 90 * 24 * HOUR_MS, i64::MAX] {
             assert_eq!(decode(&encode(ms)), Some(ms));
         }
-        for wrong in [&[][..], &[1], &[2, 0, 0, 0, 0, 0, 0, 0, 0], &[1; 10]] {
+        for wrong in [b"".as_slice(), b"\x01", b"\x02\0\0\0\0\0\0\0\0", &[1; 10]] {
             assert_eq!(decode(wrong), None, "{wrong:?}");
         }
     }

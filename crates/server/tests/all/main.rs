@@ -47,5 +47,6 @@ mod scraper;
 mod served;
 mod status;
 mod tls_client;
+mod tsdb_retention;
 mod ui;
 mod writing;
