@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod azure;
 mod clocks;
 mod crash;
 mod deploy;
