@@ -1,5 +1,5 @@
-//! `icecore config`: which settings are in effect, and where each came from; `icecore config check`:
-//! what of a file is not supported.
+//! `icecore config`: which settings are in effect, and where each came from;
+//! `icecore config check`: what of a file is not supported.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,8 +1,8 @@
 //! The `icecore` binary: arguments in, exit code out.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage (arguments or configuration), 3 an import stored
-//! some of its file only. What went wrong is said on standard error as `icecore: error: …`, with the
-//! cause and, where it is known, a hint.
+//! some of its file only. What went wrong is said on standard error as `icecore: error: …`, with
+//! the cause and, where it is known, a hint.
 //!
 //! To add a subcommand: a module with an `Args` struct and a `run`, and one line in [`Command`] and
 //! in [`Command::run`].

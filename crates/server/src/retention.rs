@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Holds always:
-//! - Prometheus' setting deletes nothing that an operator has not confirmed: a file that was written
-//!   for another database must not empty this one.
+//! - Prometheus' setting deletes nothing that an operator has not confirmed: a file that was
+//!   written for another database must not empty this one.
 //! - A confirmation is stored with the data. It holds for one time, and for longer ones; it is
 //!   forgotten when the setting no longer decides.
 

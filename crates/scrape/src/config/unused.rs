@@ -1,7 +1,7 @@
 //! Sections of a Prometheus file that have no effect: rules, alerting, remote storage, tracing.
 //!
-//! Holds always: a section is checked as Prometheus checks it, so that a mistake is found here as it
-//! would be found there; one with content is recorded as not supported, once, whatever it has.
+//! Holds always: a section is checked as Prometheus checks it, so that a mistake is found here as
+//! it would be found there; one with content is recorded as not supported, once, whatever it has.
 
 use std::time::Duration;
 
