@@ -1,7 +1,8 @@
 //! The `icecore` binary: arguments in, exit code out.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage (arguments or configuration). What went wrong is
-//! said on standard error as `icecore: error: …`, with the cause and, where it is known, a hint.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage (arguments or configuration), 3 an import stored
+//! some of its file only. What went wrong is said on standard error as `icecore: error: …`, with
+//! the cause and, where it is known, a hint.
 //!
 //! To add a subcommand: a module with an `Args` struct and a `run`, and one line in [`Command`] and
 //! in [`Command::run`].
@@ -34,6 +35,7 @@ use icecore_server::{ConfigError, ServeError};
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
+const NOT_ALL_STORED: u8 = 3;
 
 #[derive(Parser)]
 #[command(name = "icecore", version, about, after_help = EXAMPLES)]
@@ -49,6 +51,7 @@ Examples:
   icecore serve --config prometheus.yml               our settings are in its section icecore:
   icecore health                                      exit code 0 if a server is ready
   icecore config --config prometheus.yml              which settings are in effect, and why
+  icecore config check prometheus.yml                 what of it is not supported
   icecore inspect --storage /var/lib/icecore          what lies there, also beside a running server
   icecore check --storage /var/lib/icecore            whether all of it fits together
   icecore maintenance run                             coarsens closed hours of a running server now
@@ -158,9 +161,23 @@ impl fmt::Display for WrongUsage {
 
 impl std::error::Error for WrongUsage {}
 
+/// An import that came to its end and of whose file something is not stored.
+#[derive(Debug)]
+struct NotAllStored(String);
+
+impl fmt::Display for NotAllStored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotAllStored {}
+
 fn exit_code(error: &anyhow::Error) -> u8 {
     let served = error.downcast_ref::<ServeError>();
-    if error.is::<ConfigError>()
+    if error.is::<NotAllStored>() {
+        NOT_ALL_STORED
+    } else if error.is::<ConfigError>()
         || error.is::<WrongUsage>()
         || served.is_some_and(ServeError::is_configuration)
     {

@@ -1,4 +1,5 @@
-//! `icecore policy`: what is kept how long, by a file or by a running server.
+//! `icecore policy`: what is kept how long, by a file or by a running server; `policy apply`
+//! confirms what Prometheus' setting deletes.
 //!
 //! Holds always: what is printed comes from the JSON of the API, also about a file: both say the
 //! same.
@@ -28,12 +29,28 @@ Examples:
   icecore policy check prometheus.yml           its section icecore: {retention: …}
   icecore policy check policy.yml               a file with the keys of a policy alone
   icecore policy show                           of the server at http://127.0.0.1:9090
-  icecore policy show --config prometheus.yml   of a server that would be started with it";
+  icecore policy show --config prometheus.yml   of a server that would be started with it
+  icecore policy apply                          storage.tsdb.retention.time may delete older data";
 
 #[derive(Subcommand)]
 enum Action {
     Check(CheckArgs),
     Show(ShowArgs),
+    Apply(ApplyArgs),
+}
+
+/// Confirm that storage.tsdb.retention.time deletes older data
+///
+/// A database that holds data older than this setting of Prometheus keeps it, with a warning, until
+/// this command says once that it may go. The server remembers it. Prints what is in effect then.
+#[derive(Args)]
+struct ApplyArgs {
+    /// Print the data of the API's answer as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 /// Check the policy of a file and print what it keeps how long
@@ -80,6 +97,7 @@ impl Policy {
                 };
                 print(&status, json)
             }
+            Action::Apply(ApplyArgs { json, server }) => print(&apply(&server)?, json),
         }
     }
 }
@@ -125,7 +143,7 @@ fn status_of_file(file: PathBuf) -> Result<Value, ConfigError> {
         environment: std::env::vars_os().collect(),
         flags: Vec::new(),
     })?;
-    Ok(retention_status(config.retention.as_ref()))
+    Ok(retention_status(config.retention_policy().as_ref()))
 }
 
 fn status_of_server(server: &ServerArgs) -> anyhow::Result<Value> {
@@ -136,6 +154,15 @@ fn status_of_server(server: &ServerArgs) -> anyhow::Result<Value> {
     let answer = runtime.block_on(server.get("/api/v1/status/retention"))?;
     answer.print_notes();
     Ok(answer.data)
+}
+
+fn apply(server: &ServerArgs) -> anyhow::Result<Value> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")?;
+    let answer = server.post("/api/v1/admin/retention/apply", &[], None);
+    Ok(runtime.block_on(answer)?.data)
 }
 
 fn print(status: &Value, as_json: bool) -> anyhow::Result<()> {

@@ -7,7 +7,8 @@
 //!
 //! Holds always:
 //! - A job whose configuration did not change does not notice a reload.
-//! - Without any job, a process scrapes itself, unless that is turned off.
+//! - Without any job, a process scrapes itself, unless that is turned off. A job that is left out
+//!   counts: the configuration has one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,6 +64,8 @@ pub struct LoadState {
     pub rendered: String,
     /// Its `global.external_labels`.
     pub external_labels: Vec<(String, String)>,
+    /// Its jobs and discoveries that are left out because they are not supported, as messages.
+    pub unsupported: Vec<String>,
 }
 
 impl LoadState {
@@ -72,6 +75,7 @@ impl LoadState {
             loaded_ms,
             rendered: settings.rendered.clone(),
             external_labels: settings.external_labels.clone(),
+            unsupported: settings.unsupported.clone(),
         }
     }
 }
@@ -118,7 +122,7 @@ impl ScrapeManager {
     /// job the process scrapes itself, if it is to.
     async fn apply(&self, settings: &ScrapeSettings, itself: bool) -> Result<(), String> {
         let mut pools = self.pools.lock().await;
-        let own = itself && settings.jobs.is_empty();
+        let own = itself && settings.jobs.is_empty() && settings.left_out_jobs == 0;
         let configs: Vec<ScrapeConfig> = if own {
             vec![own_job(settings, &self.own.address)]
         } else {

@@ -12,7 +12,6 @@ use icecore_scrape::ScrapeManager;
 use icecore_storage::{Clock, Database};
 use parking_lot::RwLock;
 use rayon::ThreadPoolBuildError;
-use tracing::info;
 
 use crate::config::Config;
 use crate::metrics::HttpMetrics;
@@ -22,6 +21,25 @@ use crate::middleware::route::Route;
 use crate::queries::Queries;
 use crate::stored_names::StoredNames;
 use crate::usage::QueryUsage;
+
+/// The retention policy that holds, which need not be the configured one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RetentionInEffect {
+    pub(crate) policy: Option<RetentionPolicy>,
+    /// Prometheus' setting, while it waits for an operator.
+    pub(crate) pending: Option<PendingRetention>,
+}
+
+/// A retention time that is not applied, and what it would delete.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingRetention {
+    pub(crate) retain_ms: i64,
+    /// The start of the oldest hour that has samples.
+    pub(crate) oldest_ms: i64,
+    /// Buckets that begin before the time, and their samples as far as they are known.
+    pub(crate) buckets: usize,
+    pub(crate) samples: u64,
+}
 
 /// What every handler shares.
 pub(crate) struct App {
@@ -36,6 +54,7 @@ pub(crate) struct App {
     pub(crate) reloading: tokio::sync::Mutex<()>,
     /// What is in force; a reload replaces it.
     config: RwLock<Arc<Config>>,
+    retention: RwLock<RetentionInEffect>,
     routes: &'static [Route],
     clock: Arc<dyn Clock>,
     database: OnceLock<Database>,
@@ -66,6 +85,7 @@ impl App {
             started: ProcessInfo::new(clock.now_ms()),
             reloading: tokio::sync::Mutex::default(),
             config: RwLock::new(Arc::new(config.clone())),
+            retention: RwLock::default(),
             access,
             clock,
             database: OnceLock::new(),
@@ -92,23 +112,16 @@ impl App {
     /// From now on requests are answered by this configuration, as far as it can change.
     pub(crate) fn set_config(&self, config: Config) {
         self.queries.set_options(&config.query);
-        let config = Arc::new(config);
-        let before = std::mem::replace(&mut *self.config.write(), Arc::clone(&config));
-        if before.retention != config.retention {
-            self.apply_retention(config.retention.as_ref());
-        }
+        *self.config.write() = Arc::new(config);
     }
 
-    /// Lets a policy hold from now on. Called when the database is open, and when a reload has
-    /// changed the policy.
-    pub(crate) fn apply_retention(&self, policy: Option<&RetentionPolicy>) {
-        match policy {
-            Some(policy) => info!(%policy, "retention policy in effect"),
-            None => info!("no retention policy: nothing is rolled up or deleted"),
-        }
-        if let Ok(database) = self.database() {
-            database.set_retention(policy.cloned());
-        }
+    /// The retention policy that holds: none until the database is open.
+    pub(crate) fn retention(&self) -> RetentionInEffect {
+        self.retention.read().clone()
+    }
+
+    pub(crate) fn set_retention(&self, retention: RetentionInEffect) {
+        *self.retention.write() = retention;
     }
 
     /// Every path there is.

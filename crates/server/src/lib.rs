@@ -23,6 +23,7 @@ mod queries;
 mod query;
 mod read;
 mod reload;
+mod retention;
 mod routes;
 mod service_manager;
 mod status;
@@ -34,13 +35,13 @@ mod write;
 
 pub use clock::{CLOCK_VARIABLE, process_clock};
 pub use config::{
-    Config, ConfigError, EventSettings, FILE_VARIABLE, Inputs, Kind, ListenAddress, LogFormat,
-    LogLevel, LogOptions, OpenTsdbOptions, OriginPattern, OtlpLogs, Position, Problem,
-    QueryOptions, SECTIONS, SETTINGS, ScrapeOptions, ServerOptions, Setting, Source,
+    Config, ConfigError, EventSettings, FILE_VARIABLE, FileOptions, Inputs, Kind, ListenAddress,
+    LogFormat, LogLevel, LogOptions, OpenTsdbOptions, OriginPattern, OtlpLogs, Position, Problem,
+    QueryOptions, SECTIONS, SETTINGS, ScrapeOptions, ServerOptions, Setting, Source, TsdbOptions,
     read_policy_file,
 };
 pub use icecore_access::Role;
-pub use icecore_settings::without_secrets;
+pub use icecore_settings::{Unsupported, without_secrets};
 pub use listener::{ConnectionHandler, LineConnection, LineProtocol};
 pub use maintenance::{write_maintenance_report, write_maintenance_status};
 pub use middleware::route::Route;

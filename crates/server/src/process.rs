@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use icecore_model::StoreError;
-use icecore_model::retention::RetentionPolicy;
+use icecore_model::format_duration_ms;
 use icecore_storage::{Database, Environment, Error as StorageError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
@@ -40,6 +40,7 @@ use crate::events::{self, RunningEvents};
 use crate::listener::{ConnectionHandler, Listener, Places, Protocols};
 use crate::opentsdb::{self, Telnet};
 use crate::reload::reload;
+use crate::retention;
 use crate::routes::{ROUTES, grpc_router, opentsdb_router, router};
 use crate::service_manager::ServiceManager;
 use crate::telemetry;
@@ -283,7 +284,7 @@ impl Process {
             Err(cause) => {
                 self.shut(Duration::ZERO).await;
                 // Why it cannot be served counts; that closing it failed as well does not.
-                let _ = close(&database, &mut stop, &self.service_manager).await;
+                let _ = self.close(&database, &mut stop, Instant::now()).await;
                 return Err(ServeError::Names(cause));
             }
         }
@@ -301,12 +302,12 @@ impl Process {
             }
             Err(cause) => {
                 self.shut(Duration::ZERO).await;
-                let _ = close(&database, &mut stop, &self.service_manager).await;
+                let _ = self.close(&database, &mut stop, Instant::now()).await;
                 return Err(ServeError::Events(cause));
             }
         };
         self.app.set_database(database.clone());
-        self.app.apply_retention(self.config.retention.as_ref());
+        retention::apply(&self.app).await;
         let scraping = self.scrape(&database).await;
         info!(seconds = began.elapsed().as_secs_f64(), "ready");
         let hangups = tokio::spawn(reload_on_hangup(
@@ -326,6 +327,7 @@ impl Process {
                 Err(ServeError::Failed(reason))
             }
             signal = next(&mut stop) => {
+                let began = Instant::now();
                 info!(signal, "stopping");
                 self.service_manager.stopping(signal);
                 // A request that waits for a run of maintenance, or for a flush that a job holds
@@ -338,7 +340,7 @@ impl Process {
                     warn!(?grace, "aborted requests still running after server.shutdown_grace");
                 }
                 events.close().await;
-                close(&database, &mut stop, &self.service_manager).await
+                self.close(&database, &mut stop, began).await
             }
         }
     }
@@ -386,6 +388,76 @@ impl Process {
         http && grpc && opentsdb
     }
 
+    /// Flushes and closes, with progress in the log while it takes long, until the time of a stop
+    /// that `began` then is over.
+    async fn close(
+        &self,
+        database: &Database,
+        stop: &mut mpsc::Receiver<&'static str>,
+        began: Instant,
+    ) -> Result<(), ServeError> {
+        let stop_timeout = self.app.config().server.stop_timeout;
+        let left = stop_timeout.saturating_sub(began.elapsed());
+        let began = Instant::now();
+        // Rounds of the flush end before that, so that there is time to say what is flushed.
+        let mut closing = pin!(database.close_within(left / 2));
+        let mut end = pin!(tokio::time::sleep(left));
+        let mut progress = tokio::time::interval_at(
+            tokio::time::Instant::now() + PROGRESS_INTERVAL,
+            PROGRESS_INTERVAL,
+        );
+        loop {
+            tokio::select! {
+                biased;
+                closed = &mut closing => {
+                    closed.map_err(ServeError::Close)?;
+                    info!(seconds = began.elapsed().as_secs_f64(), "closed");
+                    return Ok(());
+                }
+                signal = next(stop) => {
+                    if began.elapsed() < SAME_SIGNAL_WINDOW {
+                        continue;
+                    }
+                    warn!(signal, "stopping without waiting for the flush");
+                    return Err(ServeError::Interrupted);
+                }
+                () = &mut end => {
+                    let gauges = database.gauges();
+                    warn!(
+                        ?stop_timeout,
+                        open_hours = gauges.open_hours,
+                        sample_bytes = gauges.head_sample_bytes,
+                        journal_epochs = gauges.journal_epochs,
+                        "stopped before everything is flushed, because server.stop_timeout is \
+                         over: the next start replays the rest from the journal"
+                    );
+                    return match database.unready() {
+                        Some(trouble) => Err(ServeError::Unflushed(trouble)),
+                        None => Ok(()),
+                    };
+                }
+                _ = progress.tick() => {
+                    let waiting = format!("stopping: waiting for {}", database.closing());
+                    self.service_manager.status(&waiting);
+                    let gauges = database.gauges();
+                    let trouble = database.unready();
+                    info!(
+                        seconds = began.elapsed().as_secs(),
+                        sample_bytes = gauges.head_sample_bytes,
+                        open_hours = gauges.open_hours,
+                        trouble,
+                        "{waiting}"
+                    );
+                    if began.elapsed() >= FAILING_STORE_PATIENCE
+                        && let Some(trouble) = trouble
+                    {
+                        return Err(ServeError::Unflushed(trouble));
+                    }
+                }
+            }
+        }
+    }
+
     /// Where the data lies: an absolute path or a URL.
     fn location(&self) -> String {
         let location = self.config.storage_options().store.location;
@@ -407,7 +479,7 @@ impl Process {
             None => "http",
         };
         let url = self.address().map(|address| url_of(scheme, address));
-        let retention = retention_line(self.config.retention.as_ref());
+        let retention = retention_line(&self.config);
         if self.config.log.format == LogFormat::Json {
             let url = url.unwrap_or_default();
             let ui = format!("{url}/ui/");
@@ -454,10 +526,16 @@ fn allow_open_files() {
 }
 
 /// What is kept how long.
-fn retention_line(policy: Option<&RetentionPolicy>) -> String {
-    match policy {
-        Some(policy) => policy.to_string(),
-        None => "everything: without a policy (--retention) nothing is rolled up or deleted".into(),
+fn retention_line(config: &Config) -> String {
+    match (&config.retention, config.tsdb_retention_ms()) {
+        (Some(policy), _) => policy.to_string(),
+        (None, Some(ms)) => format!(
+            "raw {}, by storage.tsdb.retention.time",
+            format_duration_ms(ms)
+        ),
+        (None, None) => {
+            "everything: without a policy (--retention) nothing is rolled up or deleted".into()
+        }
     }
 }
 
@@ -564,54 +642,6 @@ async fn log_while_waiting<T>(what: &str, waiting: impl Future<Output = T>) -> T
                 seconds = began.elapsed().as_secs(),
                 "stopping: waiting for {what}"
             ),
-        }
-    }
-}
-
-/// Flushes and closes, with progress in the log while it takes long.
-async fn close(
-    database: &Database,
-    stop: &mut mpsc::Receiver<&'static str>,
-    service_manager: &ServiceManager,
-) -> Result<(), ServeError> {
-    let began = Instant::now();
-    let mut closing = pin!(database.close());
-    let mut progress = tokio::time::interval_at(
-        tokio::time::Instant::now() + PROGRESS_INTERVAL,
-        PROGRESS_INTERVAL,
-    );
-    loop {
-        tokio::select! {
-            closed = &mut closing => {
-                closed.map_err(ServeError::Close)?;
-                info!(seconds = began.elapsed().as_secs_f64(), "closed");
-                return Ok(());
-            }
-            _ = progress.tick() => {
-                service_manager.status(&format!("stopping: waiting for {}", database.closing()));
-                let gauges = database.gauges();
-                let trouble = database.unready();
-                info!(
-                    seconds = began.elapsed().as_secs(),
-                    sample_bytes = gauges.head_sample_bytes,
-                    open_hours = gauges.open_hours,
-                    trouble,
-                    "stopping: waiting for {}",
-                    database.closing()
-                );
-                if began.elapsed() >= FAILING_STORE_PATIENCE
-                    && let Some(trouble) = trouble
-                {
-                    return Err(ServeError::Unflushed(trouble));
-                }
-            }
-            signal = next(stop) => {
-                if began.elapsed() < SAME_SIGNAL_WINDOW {
-                    continue;
-                }
-                warn!(signal, "stopping without waiting for the flush");
-                return Err(ServeError::Interrupted);
-            }
         }
     }
 }

@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 
 use crate::app::App;
 use crate::config::{Changes, Config};
+use crate::retention;
 use crate::telemetry;
 use icecore_scrape::ScrapeManager;
 
@@ -77,7 +78,11 @@ async fn apply(app: &App, scraping: &ScrapeManager) -> Result<Changes, String> {
     scraping
         .reload(config.scrape(), config.scraping.itself)
         .await?;
+    let changes_retention = before.retention != config.retention || before.tsdb != config.tsdb;
     activate(app, config);
+    if changes_retention {
+        retention::apply(app).await;
+    }
     Ok(changes)
 }
 

@@ -9,16 +9,26 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::duration;
-use crate::problem::{Problem, nearest, quoted};
+use crate::problem::{Problem, Unsupported, nearest, quoted};
 use crate::secret::Secret;
 use crate::yaml::{self, Entry, Node, Position, Value};
 
-/// The file that is being read, and what is wrong with it.
+/// The file that is being read, what is wrong with it, and what of it is not supported.
 pub struct SourceFile<'f> {
     pub file: &'f Path,
     /// Relative paths are meant from here.
     pub directory: PathBuf,
     problems: RefCell<Vec<Problem>>,
+    unsupported: RefCell<Vec<Unsupported>>,
+}
+
+/// The result of reading a file beside its values.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// What makes the file invalid.
+    pub problems: Vec<Problem>,
+    /// Valid parts that have no effect.
+    pub unsupported: Vec<Unsupported>,
 }
 
 impl<'f> SourceFile<'f> {
@@ -30,6 +40,7 @@ impl<'f> SourceFile<'f> {
             file,
             directory,
             problems: RefCell::default(),
+            unsupported: RefCell::default(),
         }
     }
 
@@ -41,9 +52,28 @@ impl<'f> SourceFile<'f> {
         self.problems.borrow_mut().push(problem.at(self.file, at));
     }
 
-    /// Adds the problems of a file that this one names.
+    /// Records a part that is valid and has no effect.
+    pub fn report_unsupported(&self, part: Unsupported) {
+        self.unsupported.borrow_mut().push(part);
+    }
+
+    /// Returns the number of unsupported parts that were recorded.
+    pub fn unsupported_count(&self) -> usize {
+        self.unsupported.borrow().len()
+    }
+
+    /// Removes and returns the unsupported parts that were recorded after the first `count`.
+    pub fn take_unsupported(&self, count: usize) -> Vec<Unsupported> {
+        let mut unsupported = self.unsupported.borrow_mut();
+        let first = count.min(unsupported.len());
+        unsupported.split_off(first)
+    }
+
+    /// Adds the findings of a file that this one names.
     pub fn include(&self, other: SourceFile<'_>) {
-        self.problems.borrow_mut().extend(other.into_problems());
+        let findings = other.into_findings();
+        self.problems.borrow_mut().extend(findings.problems);
+        self.unsupported.borrow_mut().extend(findings.unsupported);
     }
 
     /// The document in `text`; none, and a problem, where it is not YAML.
@@ -57,16 +87,42 @@ impl<'f> SourceFile<'f> {
         }
     }
 
+    /// Reads the first document in `text`, as Prometheus does, and returns the position of a second
+    /// one. There is no document, and a problem, where the text is not YAML.
+    pub fn parse_first(&self, text: &str) -> Option<(Node, Option<Position>)> {
+        match yaml::parse_first(text) {
+            Ok(found) => Some(found),
+            Err(error) => {
+                self.report(error.at, "", error.reason);
+                None
+            }
+        }
+    }
+
     /// All problems in the order in which a person goes through the file; those of included files
     /// come last.
     pub fn into_problems(self) -> Vec<Problem> {
+        self.into_findings().problems
+    }
+
+    /// Returns all findings, in the order of [`SourceFile::into_problems`].
+    pub fn into_findings(self) -> Findings {
+        let own = self.file;
+        let place = |path: &Path, at: Position| {
+            let other = (path != own).then(|| path.to_path_buf());
+            (other, at.line, at.column)
+        };
         let mut problems = self.problems.into_inner();
         problems.sort_by_key(|problem| {
             let (path, at) = problem.location.as_ref()?;
-            let other = (path != self.file).then(|| path.clone());
-            Some((other, at.line, at.column))
+            Some(place(path, *at))
         });
-        problems
+        let mut unsupported = self.unsupported.into_inner();
+        unsupported.sort_by_key(|part| place(&part.file, part.at));
+        Findings {
+            problems,
+            unsupported,
+        }
     }
 
     /// A path of the file; an empty one stays empty.
@@ -139,6 +195,12 @@ impl<'a> Fields<'a> {
     pub fn position(&self, key: &str) -> Position {
         let entry = self.entries.iter().find(|entry| entry.key == key);
         entry.map_or(self.at, |entry| entry.node.at)
+    }
+
+    /// Returns the position of a key itself, or of the map without it.
+    pub fn key_position(&self, key: &str) -> Position {
+        let entry = self.entries.iter().find(|entry| entry.key == key);
+        entry.map_or(self.at, |entry| entry.key_at)
     }
 
     /// Reports a problem with the value of a key, or with its absence.
@@ -363,11 +425,35 @@ impl<'a> Fields<'a> {
         file.or(given)
     }
 
-    /// Reports a key that is not supported and whose effect would be missed.
-    pub fn refuse(&mut self, key: &'static str, why: &str) {
+    /// Records a key that has a value and is not supported. `effect` says what follows from that,
+    /// `instead` what to use.
+    pub fn unsupported(
+        &mut self,
+        key: &'static str,
+        effect: impl Into<String>,
+        instead: impl Into<String>,
+    ) {
         if self.node(key).is_some() {
-            self.report(key, why);
+            let at = self.key_position(key);
+            self.unsupported_at(at, &self.path_of(key), effect, instead);
         }
+    }
+
+    /// Records a part of the file that is not supported.
+    pub fn unsupported_at(
+        &self,
+        at: Position,
+        subject: &str,
+        effect: impl Into<String>,
+        instead: impl Into<String>,
+    ) {
+        self.source.report_unsupported(Unsupported {
+            subject: subject.into(),
+            file: self.source.file.into(),
+            at,
+            effect: effect.into(),
+            instead: instead.into(),
+        });
     }
 
     /// Whether a key is there with a value.

@@ -31,13 +31,13 @@ mod text;
 pub mod yaml;
 
 pub use binary_size::{parse_binary_size, show_binary_size};
-pub use fields::{Fields, SourceFile, Spanned, kind_of, secret_text_of, texts_of};
+pub use fields::{Fields, Findings, SourceFile, Spanned, kind_of, secret_text_of, texts_of};
 pub use format::{
     Address, AutoSize, AutoTime, Bool, Choice, Format, Integer, Kind, ListenAddress, Location,
     Names, OneOf, OptionalAddress, SecretText, Size, Text, Time, parse_within,
 };
 pub use loader::{FILE_VARIABLE, Inputs, Loader};
-pub use problem::{ConfigError, Problem, nearest, quoted};
+pub use problem::{ConfigError, Problem, Unsupported, nearest, quoted};
 pub use read::{read_bytes, read_text};
 pub use registry::{MapForm, Registry, SECTION, Setting};
 pub use render::{Map, Tree, yaml_text};

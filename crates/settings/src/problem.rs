@@ -76,6 +76,45 @@ impl fmt::Display for Problem {
     }
 }
 
+/// A part of a configuration file that is valid and has no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    /// The path of the key: `scrape_configs[2].kubernetes_sd_configs`.
+    pub subject: String,
+    pub file: PathBuf,
+    pub at: Position,
+    /// What follows: `the job "a" is left out`.
+    pub effect: String,
+    /// What to use in its place.
+    pub instead: String,
+}
+
+impl Unsupported {
+    /// Returns the part as a problem, for readers that accept nothing without effect.
+    pub fn into_problem(self) -> Problem {
+        Problem::new(self.subject, "is not supported")
+            .at(&self.file, self.at)
+            .hint(self.instead)
+    }
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            subject,
+            file,
+            at,
+            effect,
+            instead,
+        } = self;
+        let file = file.display();
+        write!(
+            f,
+            "{subject} is not supported, at {at} of {file}: {effect}; {instead}"
+        )
+    }
+}
+
 struct ProblemList<'a>(&'a [Problem]);
 
 impl fmt::Display for ProblemList<'_> {

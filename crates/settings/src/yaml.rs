@@ -89,6 +89,21 @@ pub fn parse(text: &str) -> Result<Node, YamlError> {
     }))
 }
 
+/// Reads the first document of `text` and nothing behind it, as Prometheus does. Returns the
+/// position of the second document as well, if there is one.
+pub fn parse_first(text: &str) -> Result<(Node, Option<Position>), YamlError> {
+    let mut builder = Builder {
+        first_only: true,
+        ..Builder::default()
+    };
+    builder.read(text)?;
+    let root = builder.root.unwrap_or(Node {
+        at: Position { line: 1, column: 1 },
+        value: Value::Null,
+    });
+    Ok((root, builder.second))
+}
+
 /// Reads all documents of `text`, which `---` sets apart. The limits hold for all of them together.
 pub fn parse_stream(text: &str) -> Result<Vec<Node>, YamlError> {
     let mut builder = Builder {
@@ -115,6 +130,10 @@ struct Builder {
     root: Option<Node>,
     /// The documents before this one; `None` where there may be only one.
     earlier: Option<Vec<Node>>,
+    /// Set where reading ends with the first document.
+    first_only: bool,
+    /// The position of the document at which reading ended.
+    second: Option<Position>,
     open: Vec<Collection>,
     anchors: HashMap<usize, (Node, Size)>,
     /// The size of the tree.
@@ -177,6 +196,10 @@ impl Builder {
     fn read(&mut self, text: &str) -> Result<(), YamlError> {
         for event in Parser::new_from_str(text) {
             let (event, span) = event.map_err(|error| YamlError::from(&error))?;
+            if self.first_only && self.root.is_some() && matches!(event, Event::DocumentStart(_)) {
+                self.second = Some(Position::from(&span.start));
+                return Ok(());
+            }
             self.take(event, span)?;
         }
         Ok(())
@@ -404,7 +427,8 @@ fn scalar(
 
 fn refuse_unknown_tag(tag: Option<&Tag>, at: Position) -> Result<(), YamlError> {
     match tag {
-        Some(tag) if !tag.is_yaml_core_schema() => Err(YamlError {
+        // `!!binary` is of YAML's own schema; its bytes need not be text.
+        Some(tag) if !tag.is_yaml_core_schema() || tag.suffix == "binary" => Err(YamlError {
             at,
             reason: format!("the tag {tag} has no meaning here"),
         }),
@@ -506,6 +530,7 @@ mod tests {
         );
         check_error("a: 1\n---\nb: 2\n", 2, 1, "second document");
         check_error("a: !vault x\n", 1, 4, "tag");
+        check_error("a: !!binary eA==\n", 1, 4, "tag");
         check_error("[1, 2]: 3\n", 1, 1, "a key must be a word");
         check_error("a: &x [*x]\n", 1, 8, "contains it");
     }
@@ -520,6 +545,16 @@ mod tests {
         assert!(parse_stream("a: &x 1\n---\nb: *x\n").is_err());
         let error = parse_stream("a: 1\n---\nb: 1\nb: 2\n").unwrap_err();
         assert_eq!(error.at, Position { line: 4, column: 1 });
+    }
+
+    #[test]
+    fn the_first_document_is_read_alone() {
+        let (root, second) = parse_first("a: 1\n---\nb: [\n").unwrap();
+        assert_eq!(show(&root), "{a:1}");
+        assert_eq!(second, Some(Position { line: 2, column: 1 }));
+        let (root, second) = parse_first("# nothing\n").unwrap();
+        assert_eq!((show(&root), second), ("null".into(), None));
+        assert!(parse_first("a: [\n").is_err());
     }
 
     #[test]

@@ -115,6 +115,9 @@ impl Commit {
     }
 }
 
+/// How long a close goes on with flushing where its caller says nothing.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(60);
+
 /// Numbers of the moment, for metrics and status pages.
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
@@ -450,10 +453,17 @@ impl Database {
 
     /// Flushes, stops the background work and closes the store.
     pub fn close(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.flush_and_close())
+        self.close_within(CLOSE_PATIENCE)
     }
 
-    async fn flush_and_close(&self) -> Result<()> {
+    /// The same, and begins no further round of the flush after `patience`. What is not flushed
+    /// then stays in the journal, and so does everything if the future is dropped: the next process
+    /// replays it.
+    pub fn close_within(&self, patience: Duration) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.flush_and_close(patience))
+    }
+
+    async fn flush_and_close(&self, patience: Duration) -> Result<()> {
         let background = self.background.lock().take();
         let Some(background) = background else {
             return Ok(());
@@ -472,7 +482,7 @@ impl Database {
         }
         waits_for("hours to be flushed");
         let flushed = match self.ingest.journal().failed() {
-            None => ingest::flush_at_stop(&self.ingest).await,
+            None => ingest::flush_at_stop(&self.ingest, patience).await,
             Some(_) => Ok(()),
         };
         self.ingest.flush_log().tell_all();

@@ -1,5 +1,5 @@
 import type { Labels } from '../format/labels';
-import { get } from './client';
+import { call, get } from './client';
 
 export type Health = 'up' | 'down' | 'unknown';
 
@@ -29,7 +29,11 @@ interface Targets {
   droppedTargetCounts: Record<string, number> | null;
 }
 
-export const getTargets = async (signal?: AbortSignal) => (await get<Targets>('api/v1/targets', { state: 'active' }, signal)).activeTargets;
+/** The targets that are scraped, and one message for each job or discovery that is left out because it is not supported. */
+export async function getTargets(signal?: AbortSignal): Promise<{ targets: Target[]; leftOut: string[] }> {
+  const { data, warnings } = await call<Targets>('api/v1/targets', { params: { state: 'active' }, signal });
+  return { targets: data.activeTargets, leftOut: warnings };
+}
 
 export async function getDroppedTargets(signal?: AbortSignal): Promise<{ targets: DroppedTarget[]; counts: Record<string, number> }> {
   const { droppedTargets, droppedTargetCounts } = await get<Targets>('api/v1/targets', { state: 'dropped' }, signal);

@@ -18,8 +18,10 @@ const target = (i, patch = {}) => ({
   ...patch,
 });
 
-const serveTargets = (page, targets) =>
-  page.route(/api\/v1\/targets/, (route) => route.fulfill({ json: { status: 'success', data: { activeTargets: targets, droppedTargets: [], droppedTargetCounts: {} } } }));
+const serveTargets = (page, targets, more = {}) =>
+  page.route(/api\/v1\/targets/, (route) =>
+    route.fulfill({ json: { status: 'success', data: { activeTargets: targets, droppedTargets: [], droppedTargetCounts: {} }, ...more } }),
+  );
 
 browserTest('the server scrapes itself', async ({ open }) => {
   const page = await open('#/targets');
@@ -52,6 +54,16 @@ browserTest('failing ones come first, and thousands stay quick', async ({ open }
   await until(async () => (await page.locator('tbody tr').count()) === 1, 'only the failing one');
   await page.reload();
   await until(async () => (await page.locator('tbody tr').count()) === 1, 'the link keeps the filter');
+});
+
+browserTest('jobs that are left out are named', async ({ open }) => {
+  const page = await open('#/status');
+  const warning = `kubernetes_sd_configs is not supported: the job "${hostile}" is left out`;
+  await serveTargets(page, [target(1)], { warnings: [warning] });
+  await page.evaluate(() => (location.hash = '#/targets'));
+  await page.waitForSelector('tbody tr');
+  assert.equal(await page.innerText('main .box.warning'), warning);
+  assert.equal(await page.locator('main img').count(), 0);
 });
 
 browserTest('names from outside stay text', async ({ open }) => {

@@ -7,6 +7,16 @@ use crate::utc;
 
 pub(super) fn status(status: &Value, output: &mut Output) -> anyhow::Result<()> {
     let policy = &status["policy"];
+    if let Some(retain) = status["pending"]["retain"].as_str() {
+        let pending = &status["pending"];
+        let oldest = pending["oldestMs"].as_i64().map(utc::format_ms);
+        let buckets = &pending["buckets"];
+        output.line(&format!(
+            "storage.tsdb.retention.time {retain} waits for icecore policy apply: there are {buckets} \
+             older buckets, since {}.",
+            oldest.unwrap_or_default()
+        ))?;
+    }
     if policy.is_null() {
         output.line("No retention policy: nothing is rolled up or deleted.")?;
         return Ok(());

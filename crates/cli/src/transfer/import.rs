@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand};
@@ -13,9 +13,9 @@ use super::chunks::{Chunk, Chunks, InputFormat, plain};
 use super::opentsdb::OpentsdbImport;
 use super::progress::Progress;
 use super::state_file::{StateFile, sibling_path};
-use super::upload::upload;
-use crate::WrongUsage;
+use super::upload::{BadContent, upload};
 use crate::remote::{Connection, ServerArgs};
+use crate::{NotAllStored, WrongUsage};
 
 /// Store the content of a file in a server
 ///
@@ -39,7 +39,7 @@ pub(crate) struct Import {
     #[arg(long)]
     resume: bool,
 
-    /// Pass over lines that cannot be read, and count them
+    /// Pass over what cannot be read or stored, and count it; without, the exit code says so
     #[arg(long)]
     skip_errors: bool,
 
@@ -70,7 +70,9 @@ Examples:
   icecore import all.native
   icecore import up.json.zst --server http://db:9090
   curl -s http://127.0.0.1:9100/metrics | icecore import - --extra-label job=node
-  icecore import all.native --resume                           after an interruption";
+  icecore import all.native --resume                           after an interruption
+
+Exit code 3: what the server refused is not stored; the rest is.";
 
 impl Import {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -118,6 +120,7 @@ impl Import {
         }
         let mut progress = Progress::new();
         let mut rejected = Rejections::default();
+        let mut has_state = self.resume && state_file.path().exists();
         loop {
             let reading = tokio::task::spawn_blocking(move || {
                 let next = chunks.next();
@@ -136,15 +139,12 @@ impl Import {
                 stored = self.store(&connection, chunks.form, chunk) => stored,
                 _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
             };
-            let counts = stored.with_context(|| {
-                if from_stdin {
-                    "import incomplete".into()
-                } else {
-                    format!(
-                        "import incomplete; --resume continues it (state in {})",
-                        state_file.path().display()
-                    )
-                }
+            let counts = stored.map_err(|error| {
+                let state = has_state.then(|| state_file.path());
+                let context = incomplete(&error, self.skip_errors, state);
+                progress.clear();
+                rejected.print();
+                error.context(context)
             })?;
             rejected.add(&counts);
             progress.bytes += bytes;
@@ -153,6 +153,7 @@ impl Import {
             }
             if !from_stdin {
                 state_file.write(&state)?;
+                has_state = true;
             }
             progress.update("importing: ", None);
         }
@@ -160,7 +161,19 @@ impl Import {
         state_file.remove();
         rejected.print();
         eprintln!("icecore: imported {}", progress.rates());
-        Ok(())
+        let has_content = progress.bytes > 0 && chunks.form != InputFormat::Native;
+        let what = match rejected.count() {
+            _ if self.skip_errors => return Ok(()),
+            0 if has_content && progress.samples == 0 => {
+                "nothing was stored: there are no samples".to_owned()
+            }
+            0 => return Ok(()),
+            count => format!(
+                "{count} samples or lines were not stored, for the reasons above; --skip-errors \
+                 accepts that"
+            ),
+        };
+        Err(NotAllStored(what).into())
     }
 
     /// Sends one chunk until it is stored, or must not be sent again.
@@ -221,6 +234,19 @@ impl Import {
     }
 }
 
+/// Returns how an import that has failed can go on, given its state file if there is one.
+pub(super) fn incomplete(error: &anyhow::Error, skips: bool, state: Option<&Path>) -> String {
+    let mut text = String::from("import incomplete");
+    if error.is::<BadContent>() && !skips {
+        text.push_str("; --skip-errors passes over what cannot be read or stored");
+    }
+    if let Some(state) = state {
+        let state = state.display();
+        text.push_str(&format!("; --resume continues it (state in {state})"));
+    }
+    text
+}
+
 /// What the server did not store, all chunks together.
 #[derive(Default)]
 struct Rejections(Vec<(String, u64)>);
@@ -241,6 +267,11 @@ impl Rejections {
                 *known += count;
             }
         }
+    }
+
+    /// Returns the number of samples and lines.
+    fn count(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
     }
 
     fn print(&self) {

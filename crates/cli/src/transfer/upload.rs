@@ -1,5 +1,6 @@
 //! One request with a part of a file, sent until it is stored or must not be sent again.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
@@ -13,6 +14,18 @@ use crate::remote::{Body, Connection};
 /// How long requests to a server that is busy or gone are retried.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// The server cannot read or store what was sent: sending it again changes nothing.
+#[derive(Debug)]
+pub(super) struct BadContent(String);
+
+impl fmt::Display for BadContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadContent {}
 
 /// What the server says about what it stored. Lines of errors are counted from the beginning of
 /// the file, in which `lines_before` are before these.
@@ -58,12 +71,16 @@ fn refusal(answer: &Body, connection: &Connection, lines_before: u64) -> anyhow:
         .chain(reasons)
         .map(|text| in_file(text, lines_before))
         .collect();
-    anyhow!(
+    let text = format!(
         "{} answered {}: {}",
         connection.server(),
         answer.status,
         all.join("; ")
-    )
+    );
+    match answer.status.as_u16() {
+        400 => BadContent(text).into(),
+        _ => anyhow!(text),
+    }
 }
 
 /// `line 3: …` of a chunk, with the number that the line has in the file.

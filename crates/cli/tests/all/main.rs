@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod azure;
 mod clocks;
 mod crash;
 mod deploy;
@@ -166,8 +167,44 @@ fn config_shows_values_and_where_they_came_from() {
     }
     assert!(!text(&output.stdout).contains("hunter2"));
     let warning = text(&output.stderr);
+    let place = format!(
+        "icecore: warning: rule_files is not supported, at line 1 column 1 of {}: ",
+        file.display()
+    );
+    assert!(warning.contains(&place), "{warning}");
+}
+
+#[test]
+fn a_check_lists_what_is_not_supported() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("prometheus.yml");
+    std::fs::write(
+        &file,
+        "scrape_configs:\n- job_name: pods\n  kubernetes_sd_configs:\n  - role: pod\n",
+    )
+    .unwrap();
+    let path = file.to_str().unwrap();
+    let checked = icecore(&["config", "check", path], &[]);
+    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+    let shown = text(&checked.stdout);
+    let expected = format!(
+        "scrape_configs[0].kubernetes_sd_configs is not supported, at line 3 column 3 of {path}: \
+         the job \"pods\" is left out; use http_sd_configs with the target allocator of \
+         OpenTelemetry, dns_sd_configs of headless services, or file_sd_configs\n\
+         {path} is valid; 1 part of it is not supported\n"
+    );
+    assert_eq!(shown, expected);
+    let strict = icecore(&["config", "check", path, "--config.strict"], &[]);
+    assert_eq!(strict.status.code(), Some(2), "{strict:?}");
+    let error = text(&strict.stderr);
     assert!(
-        warning.contains("icecore: warning: ")
-            && warning.contains("ignoring unsupported keys: rule_files")
+        error.starts_with("icecore: error: scrape_configs[0].kubernetes_sd_configs: is not supp"),
+        "{error}"
+    );
+    std::fs::write(&file, "global: {}\n").unwrap();
+    let checked = icecore(&["config", "check", path], &[]);
+    assert_eq!(
+        text(&checked.stdout),
+        format!("{path} is valid, and all of it is supported\n")
     );
 }

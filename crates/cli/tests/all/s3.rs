@@ -1,5 +1,5 @@
 //! The same promises on a real S3 interface: `moto_server` (PyPI), started here where it is
-//! installed.
+//! installed. Tests of other object stores (`azure`) share what is promised of all of them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -116,12 +116,24 @@ fn writers(count: usize, random: &mut Random) -> Vec<Writer> {
 #[test]
 fn what_s3_acknowledged_survives_kills() {
     let Some(moto) = Moto::shared() else { return };
+    acknowledged_survives_kills(|log| moto.serve("metrics/kills", log));
+    let endpoint = format!("http://{}", moto.address);
+    let settings = [
+        ("ICECORE_STORAGE_ENDPOINT", endpoint.as_str()),
+        ("ICECORE_STORAGE_ACCESS_KEY_ID", "test"),
+        ("ICECORE_STORAGE_SECRET_ACCESS_KEY", "test"),
+    ];
+    check_is_clean("s3://metrics/kills", &settings);
+}
+
+/// Kills processes on one database under load; `serve` has the database and gets the log.
+pub(crate) fn acknowledged_survives_kills(serve: impl Fn(PathBuf) -> Serve) {
     let workplace = Workplace::new();
     let mut writers = writers(2, &mut Random::new(1));
     for round in 0..3 {
         let log = workplace.path(&format!("log-{round}"));
         let quick = ["--head.flush-grace", "0s", "--journal.epoch-age-max", "1s"];
-        let served = moto.serve("metrics/kills", log).flags(quick);
+        let served = serve(log).flags(quick);
         let commits = ["--journal.commit-interval", "20ms"];
         let mut served = served.flags(commits).start();
         let read = verify(&mut served.client(), &mut writers, true);
@@ -144,34 +156,30 @@ fn what_s3_acknowledged_survives_kills() {
             served.kill();
         });
     }
-    let mut last = moto
-        .serve("metrics/kills", workplace.path("log-last"))
-        .start();
+    let mut last = serve(workplace.path("log-last")).start();
     let read = verify(&mut last.client(), &mut writers, true);
     assert!(read.is_some(), "{}", last.log());
     let acknowledged: u64 = writers.iter().map(|w| w.acknowledged_samples).sum();
     assert!(acknowledged > 0, "nothing was acknowledged");
     last.terminate();
     assert!(last.wait_exit(PATIENCE).success(), "{}", last.log());
-    let endpoint = format!("http://{}", moto.address);
-    let settings = [
-        ("ICECORE_STORAGE_ENDPOINT", endpoint.as_str()),
-        ("ICECORE_STORAGE_ACCESS_KEY_ID", "test"),
-        ("ICECORE_STORAGE_SECRET_ACCESS_KEY", "test"),
-    ];
-    check_is_clean("s3://metrics/kills", &settings);
 }
 
 #[test]
 fn of_two_racing_writers_on_s3_one_survives() {
     let Some(moto) = Moto::shared() else { return };
+    one_of_two_racing_writers_survives(|log| moto.serve("metrics/race", log));
+}
+
+/// Starts two processes on one database at once, a few times; `serve` as above.
+pub(crate) fn one_of_two_racing_writers_survives(serve: impl Fn(PathBuf) -> Serve) {
     let workplace = Workplace::new();
     let mut random = Random::new(2);
     let mut writers = writers(2, &mut random);
     for race in 0..3 {
         let mut contenders = [0, 1].map(|number| {
             let log = workplace.path(&format!("log-{race}-{number}"));
-            moto.serve("metrics/race", log).spawn()
+            serve(log).spawn()
         });
         // Each writer sends to its own contender, as soon as and for as long as that one answers.
         let load = &Load::default();

@@ -203,12 +203,52 @@ fn standard_streams_text_and_what_goes_wrong() {
     std::fs::write(&file, "moved_text 1 1\n\n\nmoved_text{ 1 1\n").unwrap();
     let output = run(&served, &["import", path, "--chunk-bytes", "5"]);
     assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    assert!(error.contains("line 4: "), "{error}");
+    // What cures it is named, and a state only where there is one.
     assert!(
-        text(&output.stderr).contains("line 4: "),
-        "{}",
-        text(&output.stderr)
+        error.contains("; --skip-errors passes over what"),
+        "{error}"
+    );
+    assert!(
+        error.contains("; --resume continues it (state in "),
+        "{error}"
+    );
+    std::fs::remove_file(format!("{path}.progress")).unwrap();
+    let output = run(&served, &["import", path]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    assert!(
+        error.contains("; --skip-errors passes over what"),
+        "{error}"
+    );
+    assert!(!error.contains("--resume"), "{error}");
+    succeeds(&served, &["import", path, "--skip-errors"]);
+    // Samples that the server refuses have an exit code of their own.
+    std::fs::write(&file, "moved_text 1 1\nmoved_text 1 9000000000000\n").unwrap();
+    let output = run(&served, &["import", path]);
+    let report = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{report}");
+    assert!(
+        report.contains("icecore: warning: 1 not stored: "),
+        "{report}"
+    );
+    assert!(
+        report.contains("1 samples or lines were not stored"),
+        "{report}"
     );
     succeeds(&served, &["import", path, "--skip-errors"]);
+    std::fs::write(&file, "# HELP moved_text Help.\n").unwrap();
+    let output = run(&served, &["import", path]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let line = r#"{"metric":{"__name__":"moved_text"},"value":[1,"2"]}"#;
+    std::fs::write(&file, format!("{line}\n")).unwrap();
+    let output = run(&served, &["import", path]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        text(&output.stderr).contains("line 1: no samples"),
+        "{output:?}"
+    );
     let output = run(&served, &["import", "not/here"]);
     assert_eq!(output.status.code(), Some(1));
     let output = run(&served, &["export", "-o", "-", "--match", "{"]);

@@ -11,7 +11,16 @@ use icecore_settings::keys::{Flag, FlagIfTrue, Key, OptionalText, read_keys};
 use icecore_settings::yaml::{Entry, Value};
 use icecore_settings::{Fields, SourceFile, key, texts_of};
 
-const NO_SECRET_MANAGER: &str = "secret managers are not supported; give the secret or a file";
+/// The way around secret managers, which are not supported.
+const NO_SECRET_MANAGER: &str = "give the secret or a file that holds it";
+
+const NO_OAUTH2: &str = "use basic_auth or authorization, or a proxy that adds the token";
+
+const NO_OLD_TLS: &str = "use TLS12 or TLS13, as older versions are not secure";
+
+const NO_OTHER_PROXY: &str = "use a proxy with http, https or socks5";
+
+const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";
 
 /// Headers that the client sets itself, or that have a key of their own.
 const RESERVED_HEADERS: [&str; 18] = [
@@ -29,11 +38,17 @@ const RESERVED_HEADERS: [&str; 18] = [
     "accept-encoding",
     "x-prometheus-remote-write-version",
     "x-prometheus-remote-read-version",
-    "x-prometheus-scrape-timeout-seconds",
+    SCRAPE_TIMEOUT,
     "x-amz-date",
     "x-amz-security-token",
     "x-amz-content-sha256",
 ];
+
+/// Returns `true` for headers that remote storage and tracing must not set.
+pub(super) fn is_reserved(header: &str) -> bool {
+    let header = header.to_ascii_lowercase();
+    header != SCRAPE_TIMEOUT && RESERVED_HEADERS.contains(&header.as_str())
+}
 
 pub(super) const CLIENT_KEYS: [Key<HttpClientConfig>; 2] = [
     key!("follow_redirects", Flag, follow_redirects),
@@ -50,6 +65,8 @@ pub(super) const PROXY_KEYS: [Key<ProxyConfig>; 2] = [
     key!("proxy_from_environment", FlagIfTrue, from_environment),
 ];
 
+/// Reads the keys of a client. Parts that are not supported are recorded without their effect: the
+/// caller knows what cannot be reached without them.
 pub(super) fn read(fields: &mut Fields<'_>) -> HttpClientConfig {
     let mut config = HttpClientConfig {
         credentials: credentials(fields),
@@ -63,8 +80,10 @@ pub(super) fn read(fields: &mut Fields<'_>) -> HttpClientConfig {
 }
 
 fn credentials(fields: &mut Fields<'_>) -> Option<Credentials> {
-    let reason = "not supported by Icecore; supported: basic_auth, authorization";
-    fields.refuse("oauth2", reason);
+    fields.unsupported("oauth2", "", NO_OAUTH2);
+    if let Some(oauth2) = fields.map("oauth2") {
+        check_oauth2(oauth2);
+    }
     let ways = ["basic_auth", "authorization", "oauth2"];
     let bearer = ["bearer_token", "bearer_token_file"];
     let mut given = ways.into_iter().filter(|key| fields.has(key)).count();
@@ -94,8 +113,8 @@ fn is_there(secret: &Secret) -> bool {
 fn basic(mut fields: Fields<'_>) -> Credentials {
     let username = fields.secret_or_file("username", "username_file");
     let password = fields.secret_or_file("password", "password_file");
-    fields.refuse("username_ref", NO_SECRET_MANAGER);
-    fields.refuse("password_ref", NO_SECRET_MANAGER);
+    secret_reference(&mut fields, "username_ref", ["username", "username_file"]);
+    secret_reference(&mut fields, "password_ref", ["password", "password_file"]);
     fields.finish();
     Credentials::Basic {
         username: username.unwrap_or(Secret::Inline(String::new())),
@@ -113,10 +132,65 @@ fn authorization(mut fields: Fields<'_>) -> Option<Credentials> {
         fields.report("type", format!("{kind:?} is no word"));
     }
     let credentials = fields.secret_or_file("credentials", "credentials_file");
-    fields.refuse("credentials_ref", NO_SECRET_MANAGER);
+    secret_reference(
+        &mut fields,
+        "credentials_ref",
+        ["credentials", "credentials_file"],
+    );
     fields.finish();
     let credentials = credentials.filter(is_there)?;
     Some(Credentials::Header { kind, credentials })
+}
+
+/// Reads a key that names a secret of a secret manager, beside two other ways to give it.
+fn secret_reference(fields: &mut Fields<'_>, key: &'static str, others: [&str; 2]) {
+    fields.unsupported(key, "", NO_SECRET_MANAGER);
+    if fields.has(key)
+        && let Some(other) = others.into_iter().find(|other| fields.has(other))
+    {
+        let reason = format!("{other} is given as well; one of them is enough");
+        fields.report(key, reason);
+    }
+}
+
+/// Checks OAuth 2 as Prometheus does. It is not supported.
+fn check_oauth2(mut fields: Fields<'_>) {
+    let source = fields.source;
+    let before = source.unsupported_count();
+    for key in ["client_id", "token_url"] {
+        if fields.text(key).is_none_or(|text| text.is_empty()) {
+            fields.report(key, "is missing");
+        }
+    }
+    fields.secret_or_file("client_secret", "client_secret_file");
+    secret_reference(
+        &mut fields,
+        "client_secret_ref",
+        ["client_secret", "client_secret_file"],
+    );
+    fields.secret_or_file("client_certificate_key", "client_certificate_key_file");
+    secret_reference(
+        &mut fields,
+        "client_certificate_key_ref",
+        ["client_certificate_key", "client_certificate_key_file"],
+    );
+    for key in ["client_certificate_key_id", "grant_type", "iss", "audience"] {
+        fields.text(key);
+    }
+    fields.parsed("signature_algorithm", |text| match text {
+        "" | "RS256" | "RS384" | "RS512" => Ok(()),
+        _ => Err("RS256, RS384 or RS512".into()),
+    });
+    fields.free_map("claims");
+    fields.texts("scopes");
+    fields.text_map("endpoint_params");
+    if let Some(config) = fields.map("tls_config") {
+        tls(config);
+    }
+    proxy(&mut fields);
+    fields.finish();
+    // It is unsupported as a whole.
+    source.take_unsupported(before);
 }
 
 /// A token of HTTP: what a header's name or an authorization scheme may be.
@@ -126,61 +200,73 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token_byte)
 }
 
-fn tls(mut fields: Fields<'_>) -> TlsClientConfig {
+pub(super) fn tls(mut fields: Fields<'_>) -> TlsClientConfig {
+    let least = fields.parsed("min_version", version);
+    let most = fields.parsed("max_version", version);
     let mut config = TlsClientConfig {
         ca: fields.secret_or_file("ca", "ca_file").filter(is_there),
         cert: fields.secret_or_file("cert", "cert_file").filter(is_there),
         key: fields.secret_or_file("key", "key_file").filter(is_there),
-        min_version: fields.parsed("min_version", lowest_version).flatten(),
-        max_version: fields.parsed("max_version", highest_version),
+        min_version: least.and_then(TlsNumber::supported),
+        max_version: most.and_then(TlsNumber::supported),
         ..TlsClientConfig::default()
     };
     read_keys(&TLS_KEYS, &mut fields, &mut config);
-    for key in ["ca_ref", "cert_ref", "key_ref"] {
-        fields.refuse(key, NO_SECRET_MANAGER);
+    secret_reference(&mut fields, "ca_ref", ["ca", "ca_file"]);
+    secret_reference(&mut fields, "cert_ref", ["cert", "cert_file"]);
+    secret_reference(&mut fields, "key_ref", ["key", "key_file"]);
+    let has_cert = config.cert.is_some() || fields.has("cert_ref");
+    let has_key = config.key.is_some() || fields.has("key_ref");
+    if has_cert && !has_key {
+        fields.report("key", "a certificate needs its key: key or key_file");
+    } else if has_key && !has_cert {
+        fields.report("cert", "a key needs its certificate: cert or cert_file");
     }
-    match (&config.cert, &config.key) {
-        (Some(_), None) => fields.report("key", "a certificate needs its key: key or key_file"),
-        (None, Some(_)) => fields.report("cert", "a key needs its certificate: cert or cert_file"),
-        _ => {}
-    }
-    if let (Some(least), Some(most)) = (config.min_version, config.max_version)
-        && least > most
-    {
+    if most.is_some_and(|most| least.is_some_and(|least| least > most)) {
         fields.report("max_version", "must not be below min_version");
+    } else if most.is_some_and(|most| most.supported().is_none()) {
+        fields.unsupported("max_version", "", NO_OLD_TLS);
     }
     fields.finish();
     config
 }
 
-const VERSIONS: &str = "one of TLS10, TLS11, TLS12, TLS13";
+/// A version of TLS as it is written, in tenths: 12 is `TLS12`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct TlsNumber(u8);
 
-/// Versions below 1.2 are never spoken, so allowing them changes nothing.
-fn lowest_version(text: &str) -> Result<Option<TlsVersion>, String> {
-    match text {
-        "" | "TLS10" | "TLS11" => Ok(None),
-        "TLS12" => Ok(Some(TlsVersion::Tls12)),
-        "TLS13" => Ok(Some(TlsVersion::Tls13)),
-        _ => Err(VERSIONS.into()),
+impl TlsNumber {
+    /// Returns the version if it is spoken. Allowing older ones beside it changes nothing.
+    fn supported(self) -> Option<TlsVersion> {
+        match self.0 {
+            12 => Some(TlsVersion::Tls12),
+            13 => Some(TlsVersion::Tls13),
+            _ => None,
+        }
     }
 }
 
-fn highest_version(text: &str) -> Result<TlsVersion, String> {
+fn version(text: &str) -> Result<TlsNumber, String> {
     match text {
-        "TLS12" => Ok(TlsVersion::Tls12),
-        "TLS13" => Ok(TlsVersion::Tls13),
-        "TLS10" | "TLS11" => Err("TLS12 or TLS13, as older versions are not supported".into()),
-        _ => Err(VERSIONS.into()),
+        "TLS10" => Ok(TlsNumber(10)),
+        "TLS11" => Ok(TlsNumber(11)),
+        "TLS12" => Ok(TlsNumber(12)),
+        "TLS13" => Ok(TlsNumber(13)),
+        _ => Err("one of TLS10, TLS11, TLS12, TLS13".into()),
     }
 }
 
 fn proxy(fields: &mut Fields<'_>) -> ProxyConfig {
     let url = fields.text("proxy_url").filter(|url| !url.is_empty());
     // The URL may hold a password, so it is not repeated.
-    if let Some(url) = &url
-        && !is_url(url, &["http", "https", "socks5", "socks5h"])
-    {
-        fields.report("proxy_url", "expected a URL with http, https or socks5");
+    match &url {
+        Some(url) if Url::parse(url).is_err() => {
+            fields.report("proxy_url", "expected a URL with http, https or socks5");
+        }
+        Some(url) if !is_url(url, &["http", "https", "socks5", "socks5h"]) => {
+            fields.unsupported("proxy_url", "", NO_OTHER_PROXY);
+        }
+        _ => {}
     }
     let mut config = ProxyConfig {
         url,

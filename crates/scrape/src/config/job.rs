@@ -10,11 +10,11 @@ use super::{
     rules, targets,
 };
 use icecore_settings::keys::{
-    ByteLimit, Factor, Flag, FlagIfTrue, Interval, Key, KeyKind as _, Limit, OptionalPath,
-    OptionalWord, Text, Word, read_keys,
+    ByteLimit, Factor, Flag, FlagIfTrue, Interval, Key, KeyKind, Limit, OptionalPath, OptionalWord,
+    Text, Word, read_keys,
 };
 use icecore_settings::yaml::Value;
-use icecore_settings::{Choice as _, Fields, SECRET_PLACEHOLDER, key, texts_of};
+use icecore_settings::{Choice as _, Fields, Map, SECRET_PLACEHOLDER, key, texts_of};
 
 const TEXT_PROTOCOLS: [ScrapeProtocol; 4] = [
     ScrapeProtocol::OpenMetricsText1_0_0,
@@ -25,6 +25,13 @@ const TEXT_PROTOCOLS: [ScrapeProtocol; 4] = [
 
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+const NO_QUERY_LOG: &str = "no such file is written";
+const QUERY_METRICS: &str = "use the metrics of queries in /metrics";
+
+const FAILURE_LOG: &str = "scrape_failure_log_file";
+const NO_FAILURE_LOG: &str = "no such file is written";
+const PROCESS_LOG: &str = "failures are in the log of the process and on the page Targets";
 
 /// Keys of a job, and those of them that `global` has too. They are in groups because both are
 /// rendered in Prometheus' order.
@@ -60,7 +67,7 @@ pub(super) const HISTOGRAM_KEYS: [Key<ScrapeConfig>; 3] = [
 
 pub(super) const REQUEST_KEYS: [Key<ScrapeConfig>; 3] = [
     key!("metrics_path", Text, metrics_path),
-    key!("scheme", Word<Scheme>, scheme),
+    key!("scheme", SchemeWord, scheme),
     key!("enable_compression", Flag, enable_compression),
 ];
 
@@ -104,6 +111,25 @@ pub(super) const LOG_KEYS: [Key<Global>; 2] = [
         scrape_failure_log_file
     ),
 ];
+
+/// The scheme of targets. Prometheus accepts any text and fails to scrape with others.
+pub(super) struct SchemeWord;
+
+impl KeyKind for SchemeWord {
+    type Native = Scheme;
+
+    fn read(fields: &mut Fields<'_>, key: &'static str) -> Option<Scheme> {
+        let scheme = Scheme::parse_word(&fields.text(key)?).ok();
+        if scheme.is_none() {
+            fields.unsupported(key, "", "use http or https");
+        }
+        scheme
+    }
+
+    fn render(map: &mut Map, key: &str, value: &Scheme) {
+        Word::<Scheme>::render(map, key, value);
+    }
+}
 
 /// What `global` says, defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,6 +206,8 @@ impl Global {
         global.job.metric_name_escaping = global.escaping.unwrap_or(default_escaping(names));
         read_keys(&EVALUATION_KEYS, &mut fields, &mut global);
         read_keys(&LOG_KEYS, &mut fields, &mut global);
+        fields.unsupported("query_log_file", NO_QUERY_LOG, QUERY_METRICS);
+        fields.unsupported(FAILURE_LOG, NO_FAILURE_LOG, PROCESS_LOG);
         global.rule_query_offset = fields.duration("rule_query_offset").unwrap_or_default();
         global.external_labels = external_labels(&mut fields, names, variable);
         global.protocols = protocols(&mut fields);
@@ -227,8 +255,19 @@ fn read_inherited(fields: &mut Fields<'_>, job: &mut ScrapeConfig) {
     read_keys(&EXTRA_KEYS, fields, job);
 }
 
-/// One job. Its name may be empty, which is reported.
-pub(super) fn read(mut fields: Fields<'_>, global: &Global) -> ScrapeConfig {
+/// A job as it is written.
+pub(super) struct WrittenJob {
+    pub(super) config: ScrapeConfig,
+    /// Set where nothing of the job can be scraped, because of a part that is not supported.
+    pub(super) is_left_out: bool,
+    /// Its parts that are not supported, as messages.
+    pub(super) unsupported: Vec<String>,
+}
+
+/// Reads one job. Its name may be empty, which is reported.
+pub(super) fn read(mut fields: Fields<'_>, global: &Global) -> WrittenJob {
+    let source = fields.source;
+    let before = source.unsupported_count();
     let name = fields.text("job_name").unwrap_or_default();
     if name.is_empty() {
         fields.report("job_name", "every job needs a name");
@@ -247,14 +286,32 @@ pub(super) fn read(mut fields: Fields<'_>, global: &Global) -> ScrapeConfig {
     let names = job.metric_name_validation;
     job.params = params(&mut fields);
     job.http = client::read(&mut fields);
+    let is_reachable = source.unsupported_count() == before;
     job.relabel = rules::read_all(&mut fields, "relabel_configs", names);
     job.metric_relabel = rules::read_all(&mut fields, "metric_relabel_configs", names);
     let is_relabelled = !fields.list("relabel_configs").is_empty();
-    job.discovery = targets::read(&mut fields, names, is_relabelled);
-    // Failures are logged by the process itself; who loads the file warns about this key.
-    fields.text("scrape_failure_log_file");
-    fields.finish_with(targets::explain_unknown);
-    job
+    let targets = targets::read(&mut fields, names, is_relabelled);
+    job.discovery = targets.discoveries;
+    let is_left_out = !is_reachable || (targets.left_out && job.discovery.is_empty());
+    let effect = if is_left_out {
+        format!("the job {name:?} is left out")
+    } else {
+        format!("the job {name:?} has only its other targets")
+    };
+    let mut unsupported = Vec::new();
+    for mut part in source.take_unsupported(before) {
+        part.effect.clone_from(&effect);
+        unsupported.push(part.to_string());
+        source.report_unsupported(part);
+    }
+    fields.text(FAILURE_LOG);
+    fields.unsupported(FAILURE_LOG, NO_FAILURE_LOG, PROCESS_LOG);
+    fields.finish();
+    WrittenJob {
+        config: job,
+        is_left_out,
+        unsupported,
+    }
 }
 
 /// The timeout is never longer than the interval, whichever of the two is a default.

@@ -1,11 +1,11 @@
 //! From a file to [`ScrapeSettings`]: `global` first, then the jobs of the file itself, then those
-//! of `scrape_config_files`.
+//! of `scrape_config_files`, then the sections that are only checked.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::job::{self, Global};
-use super::{ScrapeConfig, ScrapeSettings, render};
+use super::job::{self, Global, WrittenJob};
+use super::{ScrapeConfig, ScrapeSettings, render, unused};
 use icecore_settings::{Fields, Position, SourceFile, read_text};
 
 /// Most that one of `scrape_config_files` may hold, for the same reason as the main file.
@@ -18,33 +18,19 @@ impl ScrapeSettings {
     }
 }
 
-/// What the file says about scraping, given its top level. Keys without effect are added to
-/// `unsupported`.
-pub fn read(
-    top: &mut Fields<'_>,
-    variable: &dyn Fn(&str) -> String,
-    unsupported: &mut Vec<&'static str>,
-) -> ScrapeSettings {
+/// Returns what the file says about scraping, given its top level. Sections that have no effect are
+/// checked and recorded as not supported.
+pub fn read(top: &mut Fields<'_>, variable: &dyn Fn(&str) -> String) -> ScrapeSettings {
     let source = top.source;
     let mut loader = ScrapeLoader::default();
     if let Some(global) = top.map("global") {
-        let logs = [
-            ("query_log_file", "global.query_log_file"),
-            ("scrape_failure_log_file", "global.scrape_failure_log_file"),
-        ];
-        let given = logs.iter().filter(|(key, _)| global.has(key));
-        unsupported.extend(given.map(|(_, path)| *path));
         loader.global = Global::read(global, variable);
     }
     loader.jobs(top, source.file);
     let own_jobs = loader.jobs.len();
     let patterns = top.texts("scrape_config_files");
     for pattern in &patterns {
-        let star_is_last = pattern
-            .find('*')
-            .and_then(|at| pattern.get(at..))
-            .is_none_or(|rest| !rest.contains('/'));
-        if !star_is_last {
+        if !unused::star_is_last(pattern) {
             let reason = format!("{pattern:?} may have * in its last part only");
             top.report("scrape_config_files", reason);
         }
@@ -54,9 +40,7 @@ pub fn read(
         let at = top.position("scrape_config_files");
         loader.files(pattern, source, at);
     }
-    if loader.failure_logs {
-        unsupported.push("scrape_configs.scrape_failure_log_file");
-    }
+    unused::read(top, loader.global.job.metric_name_validation);
     loader.into_settings(own_jobs, patterns)
 }
 
@@ -66,7 +50,10 @@ struct ScrapeLoader {
     jobs: Vec<ScrapeConfig>,
     /// Where each name was given first.
     names: HashMap<String, (PathBuf, Position)>,
-    failure_logs: bool,
+    /// The number of jobs that are not scraped because of a part that is not supported.
+    left_out: usize,
+    /// The parts of jobs that are not supported, as messages.
+    unsupported: Vec<String>,
 }
 
 impl ScrapeLoader {
@@ -74,9 +61,13 @@ impl ScrapeLoader {
     fn jobs(&mut self, top: &mut Fields<'_>, path: &Path) {
         for fields in top.maps("scrape_configs") {
             let (at, subject) = (fields.position("job_name"), fields.path_of("job_name"));
-            self.failure_logs |= fields.has("scrape_failure_log_file");
             let source = fields.source;
-            let job = job::read(fields, &self.global);
+            let WrittenJob {
+                config: job,
+                is_left_out,
+                unsupported,
+            } = job::read(fields, &self.global);
+            self.unsupported.extend(unsupported);
             if let Some((file, first)) = self.names.get(&job.job_name) {
                 let name = &job.job_name;
                 let elsewhere = if file == path {
@@ -90,7 +81,11 @@ impl ScrapeLoader {
             } else if !job.job_name.is_empty() {
                 self.names.insert(job.job_name.clone(), (path.into(), at));
             }
-            self.jobs.push(job);
+            if is_left_out {
+                self.left_out += 1;
+            } else {
+                self.jobs.push(job);
+            }
         }
     }
 
@@ -142,6 +137,8 @@ impl ScrapeLoader {
             rendered: render::file(&self.global, own, &files),
             own_jobs,
             files,
+            left_out_jobs: self.left_out,
+            unsupported: self.unsupported,
             external_labels: self.global.external_labels.clone(),
             global: Box::new(self.global),
             jobs: self.jobs,

@@ -16,6 +16,7 @@ mod targets;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod unused;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,6 +39,11 @@ pub struct ScrapeSettings {
     pub external_labels: Vec<(String, String)>,
     /// The file as `/api/v1/status/config` shows it: defaults filled in, secrets masked.
     pub rendered: String,
+    /// Jobs that are left out, and discoveries of others, because of what is not supported: one
+    /// message for each part, with its place and what to use instead.
+    pub unsupported: Vec<String>,
+    /// The number of jobs that are left out.
+    pub(crate) left_out_jobs: usize,
     global: Box<job::Global>,
     /// How many of the jobs stand in the file itself, and where further ones may be.
     own_jobs: usize,
@@ -51,6 +57,8 @@ impl Default for ScrapeSettings {
             jobs: Vec::new(),
             external_labels: Vec::new(),
             rendered: render::file(&global, &[], &[]),
+            unsupported: Vec::new(),
+            left_out_jobs: 0,
             global: Box::new(global),
             own_jobs: 0,
             files: Vec::new(),
@@ -59,6 +67,11 @@ impl Default for ScrapeSettings {
 }
 
 impl ScrapeSettings {
+    /// Returns `true` if `global` allows no names that only UTF-8 has.
+    pub fn has_legacy_names(&self) -> bool {
+        self.global.job.metric_name_validation == NameValidation::Legacy
+    }
+
     /// From now on all jobs store since when counters count, and ask for protobuf first where
     /// nothing else is said: it has these times at no cost.
     pub fn take_start_timestamps(&mut self) {

@@ -4,7 +4,7 @@ use icecore_model::AnchoredRegex;
 
 use super::shown::refuse_placeholder;
 use super::{NameValidation, RelabelAction, RelabelRule};
-use icecore_settings::{Choice as _, Fields};
+use icecore_settings::{Choice as _, Fields, Value};
 
 /// Used where no pattern is given.
 pub(super) const DEFAULT_PATTERN: &str = "(.*)";
@@ -25,6 +25,9 @@ fn read(mut fields: Fields<'_>, names: NameValidation) -> Option<RelabelRule> {
     let action = fields.parsed("action", |text| {
         RelabelAction::parse_word(&text.to_ascii_lowercase())
     });
+    if is_null(&mut fields, "action") {
+        fields.report("action", "must not be empty");
+    }
     let sources = fields.texts("source_labels");
     for name in &sources {
         if !names.is_label_name(name) {
@@ -38,12 +41,10 @@ fn read(mut fields: Fields<'_>, names: NameValidation) -> Option<RelabelRule> {
     let rule = RelabelRule {
         action: action.unwrap_or(RelabelAction::Replace),
         source_labels: sources,
-        separator: fields.text("separator").unwrap_or(DEFAULT_SEPARATOR.into()),
+        separator: text(&mut fields, "separator", DEFAULT_SEPARATOR),
         modulus: modulus.unwrap_or(0),
         target_label: fields.text("target_label").unwrap_or_default(),
-        replacement: fields
-            .text("replacement")
-            .unwrap_or(DEFAULT_REPLACEMENT.into()),
+        replacement: text(&mut fields, "replacement", DEFAULT_REPLACEMENT),
         name_validation: names,
         regex: regex?,
     };
@@ -55,14 +56,22 @@ fn read(mut fields: Fields<'_>, names: NameValidation) -> Option<RelabelRule> {
     Some(rule)
 }
 
-/// Unlike elsewhere, `regex:` with nothing behind it is the empty pattern, as in Prometheus.
+/// Returns `true` for a key with nothing behind it.
+fn is_null(fields: &mut Fields<'_>, key: &'static str) -> bool {
+    let node = fields.raw(key);
+    node.is_some_and(|node| matches!(node.value, Value::Null))
+}
+
+/// Unlike elsewhere, a key with nothing behind it is the empty text, as in Prometheus.
+fn text(fields: &mut Fields<'_>, key: &'static str, default: &str) -> String {
+    if is_null(fields, key) {
+        return String::new();
+    }
+    fields.text(key).unwrap_or(default.into())
+}
+
 fn pattern(fields: &mut Fields<'_>) -> Option<AnchoredRegex> {
-    let given = fields.raw("regex").is_some();
-    let text = match fields.text("regex") {
-        Some(text) => text,
-        None if given => String::new(),
-        None => DEFAULT_PATTERN.into(),
-    };
+    let text = text(fields, "regex", DEFAULT_PATTERN);
     match AnchoredRegex::new(&text) {
         Ok(regex) => Some(regex),
         Err(error) => {

@@ -6,64 +6,69 @@ use std::time::Duration;
 
 use super::shown::{NO_PLACEHOLDER, refuse_placeholder};
 use super::{Discovery, DnsRecord, NameValidation, TargetGroup, client, shown_address};
-use icecore_settings::{Choice as _, Fields, Problem, SECRET_PLACEHOLDER, SourceFile, Value};
+use icecore_settings::{Choice as _, Fields, SECRET_PLACEHOLDER, SourceFile, Value};
 
 const FILE_REFRESH: Duration = Duration::from_secs(300);
 const HTTP_REFRESH: Duration = Duration::from_secs(60);
 const DNS_REFRESH: Duration = Duration::from_secs(30);
 
-/// The discoveries of Prometheus that are not here. Their keys are known, so they are refused by
-/// name.
-const UNSUPPORTED: [&str; 29] = [
-    "aws_sd_configs",
-    "azure_sd_configs",
-    "consul_sd_configs",
-    "digitalocean_sd_configs",
-    "docker_sd_configs",
-    "dockerswarm_sd_configs",
-    "ec2_sd_configs",
-    "ecs_sd_configs",
-    "eureka_sd_configs",
-    "gce_sd_configs",
-    "hetzner_sd_configs",
-    "ionos_sd_configs",
-    "kubernetes_sd_configs",
-    "kuma_sd_configs",
-    "lightsail_sd_configs",
-    "linode_sd_configs",
-    "marathon_sd_configs",
-    "nerve_sd_configs",
-    "nomad_sd_configs",
-    "openstack_sd_configs",
-    "ovhcloud_sd_configs",
-    "puppetdb_sd_configs",
-    "rds_sd_configs",
-    "scaleway_sd_configs",
-    "serverset_sd_configs",
-    "stackit_sd_configs",
-    "triton_sd_configs",
-    "uyuni_sd_configs",
-    "vultr_sd_configs",
+/// Discoveries of Prometheus that are not built, with what to use instead.
+const UNSUPPORTED: [(&str, &str); 33] = [
+    ("aws_sd_configs", OTHER_SOURCES),
+    ("azure_sd_configs", OTHER_SOURCES),
+    ("consul_sd_configs", CONSUL),
+    ("digitalocean_sd_configs", OTHER_SOURCES),
+    ("docker_sd_configs", CONTAINERS),
+    ("dockerswarm_sd_configs", CONTAINERS),
+    ("ec2_sd_configs", OTHER_SOURCES),
+    ("ecs_sd_configs", OTHER_SOURCES),
+    ("elasticache_sd_configs", OTHER_SOURCES),
+    ("eureka_sd_configs", OTHER_SOURCES),
+    ("gce_sd_configs", OTHER_SOURCES),
+    ("hetzner_sd_configs", OTHER_SOURCES),
+    ("ionos_sd_configs", OTHER_SOURCES),
+    ("kubernetes_sd_configs", KUBERNETES),
+    ("kuma_sd_configs", OTHER_SOURCES),
+    ("lightsail_sd_configs", OTHER_SOURCES),
+    ("linode_sd_configs", OTHER_SOURCES),
+    ("marathon_sd_configs", OTHER_SOURCES),
+    ("msk_sd_configs", OTHER_SOURCES),
+    ("nerve_sd_configs", OTHER_SOURCES),
+    ("nomad_sd_configs", OTHER_SOURCES),
+    ("oci_sd_configs", OTHER_SOURCES),
+    ("openstack_sd_configs", OTHER_SOURCES),
+    ("outscale_sd_configs", OTHER_SOURCES),
+    ("ovhcloud_sd_configs", OTHER_SOURCES),
+    ("puppetdb_sd_configs", OTHER_SOURCES),
+    ("rds_sd_configs", OTHER_SOURCES),
+    ("scaleway_sd_configs", OTHER_SOURCES),
+    ("serverset_sd_configs", OTHER_SOURCES),
+    ("stackit_sd_configs", OTHER_SOURCES),
+    ("triton_sd_configs", OTHER_SOURCES),
+    ("uyuni_sd_configs", OTHER_SOURCES),
+    ("vultr_sd_configs", OTHER_SOURCES),
 ];
 
-const SUPPORTED: &str = "static_configs, file_sd_configs, http_sd_configs, dns_sd_configs";
+const OTHER_SOURCES: &str =
+    "use http_sd_configs, file_sd_configs, dns_sd_configs or static_configs";
+const KUBERNETES: &str = "use http_sd_configs with the target allocator of OpenTelemetry, \
+                          dns_sd_configs of headless services, or file_sd_configs";
+const CONSUL: &str = "use dns_sd_configs with Consul's DNS (NAME.service.consul), http_sd_configs or file_sd_configs";
+const CONTAINERS: &str =
+    "use dns_sd_configs with Docker's DNS (tasks.SERVICE), http_sd_configs or file_sd_configs";
 
-/// Explains keys of Prometheus that are not supported.
-pub(super) fn explain_unknown(key: &str, unknown: Problem) -> Problem {
-    if UNSUPPORTED.contains(&key) {
-        let reason = format!("{key} is not supported by Icecore; supported: {SUPPORTED}");
-        return Problem::new(unknown.subject, reason);
-    }
-    unknown
+/// The targets of a job as they are written.
+#[derive(Default)]
+pub(super) struct JobTargets {
+    pub(super) discoveries: Vec<Discovery>,
+    /// Set where a discovery is left out because it is not supported.
+    pub(super) left_out: bool,
 }
 
-/// `relabelled` says whether rules can still make an address of a target.
-pub(super) fn read(
-    fields: &mut Fields<'_>,
-    names: NameValidation,
-    relabelled: bool,
-) -> Vec<Discovery> {
-    let mut found = Vec::new();
+/// Reads all discoveries of a job. `relabelled` is set where rules can still make an address of a
+/// target. Unsupported ones are recorded; the effect of that is up to the caller.
+pub(super) fn read(fields: &mut Fields<'_>, names: NameValidation, relabelled: bool) -> JobTargets {
+    let mut found = JobTargets::default();
     let groups: Vec<_> = fields
         .maps("static_configs")
         .into_iter()
@@ -71,12 +76,44 @@ pub(super) fn read(
         .map(|(index, fields)| group(fields, index.to_string(), names, !relabelled))
         .collect();
     if !groups.is_empty() {
-        found.push(Discovery::Static(groups));
+        found.discoveries.push(Discovery::Static(groups));
     }
-    found.extend(fields.maps("file_sd_configs").into_iter().map(file));
-    found.extend(fields.maps("http_sd_configs").into_iter().map(http));
-    found.extend(fields.maps("dns_sd_configs").into_iter().map(dns));
+    let files = fields.maps("file_sd_configs").into_iter().map(file);
+    found.discoveries.extend(files);
+    for one in fields.maps("http_sd_configs") {
+        let source = one.source;
+        let before = source.unsupported_count();
+        let discovery = http(one);
+        if source.unsupported_count() == before {
+            found.discoveries.push(discovery);
+        } else {
+            found.left_out = true;
+        }
+    }
+    let dns = fields.maps("dns_sd_configs").into_iter().map(dns);
+    found.discoveries.extend(dns);
+    for (key, instead) in UNSUPPORTED {
+        let entries = fields.maps(key);
+        found.left_out |= !entries.is_empty();
+        if !entries.is_empty() {
+            let at = fields.key_position(key);
+            fields.unsupported_at(at, &fields.path_of(key), "", instead);
+        }
+        entries.into_iter().for_each(check_unsupported);
+    }
     found
+}
+
+/// Checks the keys that discoveries have in common, as far as one that is not built has them. Its
+/// other keys are unknown here.
+fn check_unsupported(mut fields: Fields<'_>) {
+    let source = fields.source;
+    let before = source.unsupported_count();
+    client::read(&mut fields);
+    fields.duration("refresh_interval");
+    fields.number("port");
+    // It is left out as a whole.
+    source.take_unsupported(before);
 }
 
 fn group(

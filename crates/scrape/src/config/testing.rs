@@ -32,7 +32,7 @@ fn interpret(
     let source = SourceFile::new(path);
     let settings = source.parse(text).map(|root| {
         let mut top = Fields::of(&root, "", &source);
-        read(&mut top, variable, &mut Vec::new())
+        read(&mut top, variable)
     });
     let problems = source.into_problems();
     settings.filter(|_| problems.is_empty()).ok_or(problems)

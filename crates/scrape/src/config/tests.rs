@@ -334,8 +334,12 @@ fn problems_say_where_and_what_would_be_right() {
         "scrape_configs[1].job_name: the job \"a\" is given twice, first at line 2 column 13, at line 3 column 13",
     );
     check_job_problem(
-        "kubernetes_sd_configs: [{role: node}]",
-        "scrape_configs[0].kubernetes_sd_configs: kubernetes_sd_configs is not supported by Icecore; supported: static_configs, file_sd_configs, http_sd_configs, dns_sd_configs, at line 1 column 32",
+        "kubernetes_sd_configs: {role: node}",
+        "scrape_configs[0].kubernetes_sd_configs: expected a list, found a map, at line 1 column 55",
+    );
+    check_job_problem(
+        "docker_sd_configs: [{port: '80'}]",
+        "scrape_configs[0].docker_sd_configs[0].port: expected a number, found the string \"80\", at line 1 column 59",
     );
     check_job_problem(
         "fil_sd_configs: []",
@@ -343,7 +347,7 @@ fn problems_say_where_and_what_would_be_right() {
     );
     check_job_problem(
         "oauth2: {client_id: x}",
-        "scrape_configs[0].oauth2: not supported by Icecore; supported: basic_auth, authorization, at line 1 column 40",
+        "scrape_configs[0].oauth2.token_url: is missing, at line 1 column 40",
     );
     check_job_problem(
         "relabel_configs: [{regex: '(', target_label: a}]",
@@ -377,7 +381,6 @@ fn what_prometheus_refuses_is_refused() {
         "{metric_name_validation_scheme: legacy, metric_name_escaping_scheme: allow-utf-8}",
         "params: {a: b}",
         "params: [a]",
-        "scheme: gopher",
         "basic_auth: {username: a, username_file: b}",
         "basic_auth: {password: a, password_file: b}",
         "basic_auth: {user: a}",
@@ -393,7 +396,13 @@ fn what_prometheus_refuses_is_refused() {
         "tls_config: {ca: a, ca_file: b}",
         "tls_config: {min_version: TLS14}",
         "tls_config: {min_version: TLS13, max_version: TLS12}",
-        "tls_config: {max_version: TLS11}",
+        "{tls_config: {min_version: TLS12, max_version: TLS11}}",
+        "oauth2: {client_id: a}",
+        "consul_sd_configs: [~]",
+        "consul_sd_configs: {server: a}",
+        "consul_sd_configs: [{refresh_interval: -5s}]",
+        "ec2_sd_configs: [{bearer_token: a, bearer_token_file: b}]",
+        "cloudfoundry_sd_configs: [{}]",
         "tls_config: {insecure: true}",
         "proxy_url: ':'",
         "{proxy_from_environment: true, proxy_url: 'http://a'}",
@@ -423,6 +432,7 @@ fn what_prometheus_refuses_is_refused() {
         "dns_sd_configs: [{names: [a], type: A, port: 70000}]",
         "relabel_configs: [~]",
         "relabel_configs: [{action: keepp}]",
+        "relabel_configs: [{action: , target_label: a}]",
         "relabel_configs: [{}]",
         "relabel_configs: [{source_label: [a], target_label: b}]",
         "relabel_configs: [{action: lowercase}]",
@@ -538,7 +548,6 @@ scrape_configs:
         "authorization: {credentials: {x: hunter2}}",
         "bearer_token: [hunter2]",
         "tls_config: {key: [hunter2]}",
-        "proxy_url: 'nothing://u:hunter2@p'",
         "http_headers: {B: {secrets: [[hunter2]]}}",
         "http_headers: {B: {secrets: hunter2}}",
         "http_sd_configs: [{url: 'x://u:hunter2@sd'}]",
@@ -558,6 +567,88 @@ scrape_configs:
         let found = settings(&text).expect_err(&text).join("\n");
         assert!(!found.contains("hunter2"), "{found}");
     }
+}
+
+#[test]
+fn unsupported_parts_leave_out_what_they_concern_and_nothing_else() {
+    let text = "
+scrape_configs:
+- job_name: pods
+  kubernetes_sd_configs: [{role: pod}]
+- job_name: both
+  static_configs: [{targets: [a]}]
+  consul_sd_configs: [{server: c}]
+- job_name: token
+  static_configs: [{targets: [a]}]
+  oauth2: {client_id: a, client_secret: b, token_url: 'http://t'}
+- job_name: list
+  static_configs: [{targets: [a]}]
+  http_sd_configs:
+  - {url: 'http://a', basic_auth: {username: a, password_ref: hunter2}}
+  - {url: 'http://b'}
+- {job_name: scheme, scheme: gopher}
+- {job_name: tls, tls_config: {max_version: TLS11}}
+- {job_name: proxy, proxy_url: 'nothing://u:hunter2@p'}
+- {job_name: none, kubernetes_sd_configs: [], nomad_sd_configs: }
+- {job_name: plain, static_configs: [{targets: [a]}]}
+";
+    let settings = settings(text).unwrap();
+    let names: Vec<_> = settings
+        .jobs
+        .iter()
+        .map(|job| job.job_name.as_str())
+        .collect();
+    assert_eq!(names, ["both", "list", "none", "plain"]);
+    assert_eq!(settings.left_out_jobs, 5);
+    assert_eq!(settings.jobs[0].discovery.len(), 1);
+    let [Discovery::Static(_), Discovery::Http { url, .. }] = settings.jobs[1].discovery.as_slice()
+    else {
+        panic!("{:?}", settings.jobs[1].discovery);
+    };
+    assert_eq!(url, "http://b");
+    let of_file = " of /etc/prometheus.yml: ";
+    let found: Vec<_> = settings
+        .unsupported
+        .iter()
+        .map(|part| part.split_once(of_file).expect(part))
+        .collect();
+    let left_out = |name: &str| format!("the job {name:?} is left out; ");
+    let kept = |name: &str| format!("the job {name:?} has only its other targets; ");
+    let expected = [
+        ("[0].kubernetes_sd_configs", "4 column 3", left_out("pods")),
+        ("[1].consul_sd_configs", "7 column 3", kept("both")),
+        ("[2].oauth2", "10 column 3", left_out("token")),
+        (
+            "[3].http_sd_configs[0].basic_auth.password_ref",
+            "14 column 49",
+            kept("list"),
+        ),
+        ("[4].scheme", "16 column 22", left_out("scheme")),
+        (
+            "[5].tls_config.max_version",
+            "17 column 32",
+            left_out("tls"),
+        ),
+        ("[6].proxy_url", "18 column 21", left_out("proxy")),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for ((place, effect), (key, at, expected)) in std::iter::zip(found, expected) {
+        let subject = format!("scrape_configs{key} is not supported, at line {at}");
+        assert_eq!(place, subject);
+        assert!(effect.starts_with(&expected), "{effect}");
+        assert!(!effect.contains("hunter2"), "{effect}");
+    }
+    // A name is given twice although one of the jobs is left out.
+    let twice = "scrape_configs: [{job_name: a, ec2_sd_configs: [{}]}, {job_name: a}]";
+    assert_eq!(super::testing::settings(twice).unwrap_err().len(), 1);
+}
+
+#[test]
+fn a_key_of_a_rule_with_nothing_behind_it_is_empty() {
+    let rules = super::testing::rules("[{target_label: a, separator: , replacement: , regex: }]");
+    assert_eq!(rules[0].separator, "");
+    assert_eq!(rules[0].replacement, "");
+    assert_eq!(rules[0].regex.pattern(), "");
 }
 
 #[test]

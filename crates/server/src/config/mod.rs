@@ -22,24 +22,29 @@ mod opentsdb;
 mod options;
 mod registry;
 mod reload;
+#[cfg(test)]
+mod replay;
 mod retention;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 
 pub use events::{EventSettings, OtlpLogs};
+use icecore_model::HOUR_MS;
 use icecore_model::retention::RetentionPolicy;
 use icecore_scrape::ScrapeSettings;
 pub use icecore_settings::{
     ConfigError, FILE_VARIABLE, Inputs, Kind, ListenAddress, Position, Problem, Source,
 };
-use icecore_settings::{Loader, Sources};
+use icecore_settings::{Loader, Sources, Unsupported};
+use icecore_wire::otlp::Strategy;
 pub(crate) use opentsdb::{apply_exclusion, name_limits, tsd_config};
 pub use options::{
-    LogFormat, LogLevel, LogOptions, OpenTsdbOptions, OriginPattern, QueryOptions, ScrapeOptions,
-    ServerOptions,
+    FileOptions, LogFormat, LogLevel, LogOptions, OpenTsdbOptions, OriginPattern, QueryOptions,
+    ScrapeOptions, ServerOptions, TsdbOptions,
 };
 use registry::REGISTRY;
 pub use registry::{SECTIONS, SETTINGS, Setting};
@@ -50,6 +55,8 @@ pub(crate) use retention::{column_word, late_data_word};
 /// Everything that configures a process.
 #[derive(Clone)]
 pub struct Config {
+    pub file_options: FileOptions,
+    pub tsdb: TsdbOptions,
     pub server: ServerOptions,
     pub query: QueryOptions,
     pub log: LogOptions,
@@ -64,6 +71,8 @@ pub struct Config {
     scrape: ScrapeSettings,
     sources: Sources,
     warnings: Vec<String>,
+    /// Parts of the file that are valid and have no effect.
+    unsupported: Vec<Unsupported>,
     /// What it was loaded from, for reloading it.
     inputs: Inputs,
 }
@@ -87,6 +96,12 @@ impl Config {
             config.scrape.take_start_timestamps();
         }
         let mut problems = loader.problems;
+        if config.file_options.strict {
+            let parts = config.unsupported.drain(..);
+            problems.extend(parts.map(Unsupported::into_problem));
+        }
+        let parts = config.unsupported.iter().map(ToString::to_string);
+        config.warnings.extend(parts);
         if problems.is_empty() {
             problems = contradictions(&config);
             problems.extend(unset_web_config(&config));
@@ -121,6 +136,25 @@ impl Config {
         is_explicit.then_some(&self.server.cors_origin)
     }
 
+    /// Returns the policy of the configuration: `retention`, or else Prometheus' setting
+    /// `storage.tsdb.retention.time` in whole hours, rounded up.
+    pub fn retention_policy(&self) -> Option<RetentionPolicy> {
+        match self.tsdb_retention_ms() {
+            Some(ms) => RetentionPolicy::raw_for(ms).ok(),
+            None => self.retention.clone(),
+        }
+    }
+
+    /// Returns how long Prometheus' setting keeps samples, if it decides.
+    pub(crate) fn tsdb_retention_ms(&self) -> Option<i64> {
+        if self.is_explicit("retention") || self.tsdb.retention_time.is_zero() {
+            return None;
+        }
+        let ms = i64::try_from(self.tsdb.retention_time.as_millis()).ok()?;
+        let hours = ms.saturating_add(HOUR_MS - 1).div_euclid(HOUR_MS);
+        Some(hours.saturating_mul(HOUR_MS))
+    }
+
     fn is_explicit(&self, key: &str) -> bool {
         self.source(key)
             .is_some_and(|source| *source != Source::Default)
@@ -142,6 +176,12 @@ impl Config {
         &self.warnings
     }
 
+    /// The parts of the file that are valid and have no effect, in its order. They are among the
+    /// warnings, too.
+    pub fn unsupported(&self) -> &[Unsupported] {
+        &self.unsupported
+    }
+
     /// The effective configuration as YAML that can be given back as a file, each line with where
     /// its value came from. Secrets are shown as `<secret>`.
     pub fn render(&self) -> String {
@@ -158,6 +198,8 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            file_options: FileOptions::default(),
+            tsdb: TsdbOptions::default(),
             server: ServerOptions::default(),
             query: QueryOptions::default(),
             log: LogOptions::default(),
@@ -171,6 +213,7 @@ impl Default for Config {
             scrape: ScrapeSettings::default(),
             sources: REGISTRY.default_sources(),
             warnings: Vec::new(),
+            unsupported: Vec::new(),
             inputs: Inputs::default(),
         }
     }
@@ -238,6 +281,29 @@ fn contradictions(config: &Config) -> Vec<Problem> {
         "otlp.promote_resource_attributes",
         "must be empty when otlp.promote_all_resource_attributes is true",
     );
+    require(
+        otlp.promote_all_resource_attributes || otlp.ignore_resource_attributes.is_empty(),
+        "otlp.ignore_resource_attributes",
+        "must be empty unless otlp.promote_all_resource_attributes is true",
+    );
+    for (key, names) in [
+        (
+            "otlp.promote_resource_attributes",
+            &otlp.promote_resource_attributes,
+        ),
+        (
+            "otlp.ignore_resource_attributes",
+            &otlp.ignore_resource_attributes,
+        ),
+    ] {
+        let unique: HashSet<&String> = names.iter().collect();
+        require(unique.len() == names.len(), key, "has a name twice");
+    }
+    require(
+        !config.scrape.has_legacy_names() || !needs_utf8_names(otlp.strategy),
+        "otlp.translation_strategy",
+        "must escape names when global.metric_name_validation_scheme is legacy",
+    );
     let events = &config.events;
     require(
         events.seal_bytes <= events.memory_limit,
@@ -245,6 +311,16 @@ fn contradictions(config: &Config) -> Vec<Problem> {
         "must not be above events.memory_limit, or events are refused before they get into files",
     );
     problems
+}
+
+/// Returns `true` for strategies that keep names which only UTF-8 allows.
+fn needs_utf8_names(strategy: Strategy) -> bool {
+    match strategy {
+        Strategy::NoUtf8EscapingWithSuffixes | Strategy::NoTranslation => true,
+        Strategy::UnderscoreEscapingWithSuffixes | Strategy::UnderscoreEscapingWithoutSuffixes => {
+            false
+        }
+    }
 }
 
 /// Refuses a path of the web configuration file that is given and empty: a variable that a script

@@ -14,6 +14,21 @@ use icecore_wire::otlp::{Exponential, Strategy};
 
 const MIB: usize = 1 << 20;
 
+/// How the configuration file is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileOptions {
+    /// Set if parts of the file that are not supported are errors. Off, so that any file that
+    /// Prometheus accepts starts a server.
+    pub strict: bool,
+}
+
+/// How long samples are kept, as Prometheus says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TsdbOptions {
+    /// Zero if it is not said: then nothing is deleted without a policy.
+    pub retention_time: Duration,
+}
+
 /// The HTTP listener and how many requests it serves at once.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -28,6 +43,7 @@ pub struct ServerOptions {
     pub concurrent_reads_max: usize,
     pub request_timeout: Duration,
     pub shutdown_grace: Duration,
+    pub stop_timeout: Duration,
     pub cors_origin: OriginPattern,
     /// Further names of this server.
     pub hosts: Vec<String>,
@@ -161,6 +177,8 @@ impl Default for ServerOptions {
             request_timeout: Duration::from_secs(120),
             // Orchestrators commonly kill after 30 s; this leaves the rest for flushing the head.
             shutdown_grace: Duration::from_secs(10),
+            // Less than those 30 s, so that the end is one of ours.
+            stop_timeout: Duration::from_secs(25),
             // As in Prometheus: dashboards on other hosts read the API from the browser.
             cors_origin: OriginPattern { pattern: None },
             // Names that no page on the internet can have need not be listed.

@@ -26,6 +26,7 @@ pub type Setting = icecore_settings::Setting<Config>;
 pub const SECTIONS: &[(&str, &str)] = &[
     ("server", "Server"),
     ("log", "Log"),
+    ("config", "Configuration file"),
     ("storage", "Storage"),
     ("journal", "Journal"),
     ("head", "Head"),
@@ -67,6 +68,12 @@ pub static SETTINGS: &[Setting] = &[
         server.shutdown_grace,
         "Time for running requests to finish after the signal to stop. Orchestrators commonly kill after 30 s; this leaves the rest for the last flush."
     ),
+    setting!(
+        "server.stop_timeout",
+        Time,
+        server.stop_timeout,
+        "Time from the signal to stop to the end of the process, server.shutdown_grace included. What is not flushed by then stays in the journal, and the log says so: the next start replays it. Below the 30 s after which orchestrators commonly kill."
+    ),
     setting!("server.cors_origin", Origins, server.cors_origin, short "web.cors.origin",
         "Allowed CORS origins for /api/ and /v1/: a regular expression for the whole origin. Every origin by default, as in Prometheus. Pages of other origins may change something only if this is set and allows them: with .* any page could delete everything. Taking it out of the file needs a restart."),
     setting!(
@@ -92,6 +99,12 @@ pub static SETTINGS: &[Setting] = &[
         OneOf<LogFormat>,
         log.format,
         "Log format: text for people, or one JSON object per line for collectors."
+    ),
+    setting!(
+        "config.strict",
+        Bool,
+        file_options.strict,
+        "Refuse a configuration file with parts that are not supported. By default such a part is left out with a warning that says what to use instead, so that any file of Prometheus starts a server. icecore config check lists them."
     ),
     setting!("storage.location", Location, storage.store.location, short "storage",
         "Where the data is stored: a directory (relative to where the process starts), file://, memory://, s3://bucket/prefix, gs:// or az://. A directory needs nothing else installed."),
@@ -137,6 +150,12 @@ pub static SETTINGS: &[Setting] = &[
         "Retries of a read before its query fails, and of any request while the database is opened or closed: a second or two each. Writes of a running process are retried until they succeed."),
     setting!("storage.take_over", Bool, storage.store.take_over, short "take-over",
         "Open a local directory although another process has it open; that process then stops. For one start, by flag: two processes on one directory are nearly always a mistake. An object store is always taken over."),
+    setting!(
+        "storage.tsdb.retention.time",
+        Time,
+        tsdb.retention_time,
+        "How long samples are kept, as Prometheus says it; its own section storage of the file is read, too. 0s: this says nothing. Counts where retention says nothing, and rounded up to whole hours."
+    ),
     setting!("storage.block_bytes", Size, storage.store.block_bytes, "1KiB" to "64KiB",
         "Size of stored blocks, a power of two. At 16KiB the index is four times smaller than at 4KiB, and a block is still cheap to fetch for one series."),
     setting!(

@@ -12,9 +12,12 @@ use super::{Config, ConfigError, SETTINGS, Setting};
 
 /// Settings that a reload applies. The others are built into what a process sets up when it starts:
 /// its sockets, its threads, the database.
-const LIVE: [&str; 29] = [
+const LIVE: [&str; 32] = [
+    "storage.tsdb.retention.time",
+    "config.strict",
     "server.request_timeout",
     "server.shutdown_grace",
+    "server.stop_timeout",
     "server.cors_origin",
     "server.hosts",
     "server.remote_read_bytes_max",
@@ -72,6 +75,7 @@ impl Config {
         let mut config = self.clone();
         config.scrape = anew.scrape.clone();
         config.warnings.clone_from(&anew.warnings);
+        config.unsupported.clone_from(&anew.unsupported);
         let mut changes = Changes::default();
         for (index, setting) in SETTINGS.iter().enumerate() {
             let differs = differs(setting, self, anew);

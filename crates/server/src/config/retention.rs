@@ -123,7 +123,7 @@ pub fn read_policy_file(path: &Path) -> Result<Option<RetentionPolicy>, ConfigEr
             file: Some(path.into()),
             ..Inputs::default()
         });
-        return Ok(config?.retention);
+        return Ok(config?.retention_policy());
     }
     let policy = read(fields);
     let problems = source.into_problems();

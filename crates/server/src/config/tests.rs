@@ -148,11 +148,20 @@ fn the_section_of_prometheus_for_otlp_is_ours() {
     );
     let both = "otlp: {promote_all_resource_attributes: true, promote_resource_attributes: [a]}";
     assert!(problems(both).contains("must be empty"));
+    let alone = problems("otlp: {ignore_resource_attributes: [a]}");
+    assert!(alone.contains("must be empty unless"), "{alone}");
+    let twice = problems("otlp: {promote_resource_attributes: [a, ' a ']}");
+    assert!(twice.contains("has a name twice"), "{twice}");
+    let names = "global: {metric_name_validation_scheme: legacy}\n\
+                 otlp: {translation_strategy: NoTranslation}";
+    let names = problems(names);
+    assert!(names.contains("must escape names"), "{names}");
 }
 
 #[test]
 fn every_setting_can_be_given_in_each_way() {
-    for setting in SETTINGS {
+    let alone = SETTINGS.iter();
+    for setting in alone.filter(|setting| setting.key != IGNORED_ATTRIBUTES) {
         let value = other_value(setting);
         let yaml = match setting.kind {
             Kind::Bool | Kind::Integer => value.clone(),
@@ -188,10 +197,13 @@ fn every_setting_can_be_given_in_each_way() {
 }
 
 /// Whether it can be changed together with all others: attributes are promoted by name, or all of
-/// them.
+/// them but some.
 fn goes_with_others(setting: &Setting) -> bool {
-    setting.key != "otlp.promote_all_resource_attributes"
+    setting.key != "otlp.promote_all_resource_attributes" && setting.key != IGNORED_ATTRIBUTES
 }
+
+/// A setting that is refused alone: it says what is left out of all attributes.
+const IGNORED_ATTRIBUTES: &str = "otlp.ignore_resource_attributes";
 
 #[test]
 fn no_storage_option_is_out_of_reach() {
@@ -539,14 +551,130 @@ icecore:
 "#,
     )
     .unwrap();
-    let warnings = config.warnings();
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(
-        warnings[0].ends_with("ignoring unsupported keys: alerting, storage"),
-        "{warnings:?}"
-    );
+    let parts = config.unsupported().iter();
+    let parts: Vec<_> = parts
+        .map(|part| (part.subject.as_str(), part.at.line, part.at.column))
+        .collect();
+    let expected = [
+        ("alerting", 8, 1),
+        ("storage.tsdb.out_of_order_time_window", 28, 18),
+        ("storage.exemplars", 28, 50),
+    ];
+    assert_eq!(parts, expected);
+    assert_eq!(config.warnings().len(), 3, "{:?}", config.warnings());
     assert_eq!(config.storage_options().head.flush_bytes, Some(256 << 20));
     assert_eq!(config.scrape().rendered.matches("job_name:").count(), 2);
+}
+
+/// A part of every kind that has no effect.
+const UNSUPPORTED: &str = "\
+global: {query_log_file: q.log, scrape_failure_log_file: f.log}
+rule_files: [rules/*.yml]
+alerting: {alertmanagers: [{kubernetes_sd_configs: [{role: pod}], sigv4: {region: r}}]}
+remote_write: [{url: 'http://a', queue_config: {capacity: 5}}]
+remote_read: [{url: 'http://a'}]
+tracing: {endpoint: 'a:1'}
+runtime: {gogc: 60, log_level: debug}
+storage:
+  tsdb: {retention: {size: 5GB, percentage: 5}, chunk_encoding: {floats: xor2}}
+  exemplars: {max_exemplars: -1}
+scrape_configs: [{job_name: a, consul_sd_configs: [{}], scrape_failure_log_file: g.log}]
+---
+nothing: here
+";
+
+#[test]
+fn parts_without_effect_are_named_with_their_place_and_what_to_use() {
+    let config = load_file(UNSUPPORTED).unwrap();
+    let parts: Vec<String> = config
+        .unsupported()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(config.warnings(), parts);
+    let subjects: Vec<_> = config
+        .unsupported()
+        .iter()
+        .map(|part| &part.subject)
+        .collect();
+    assert_eq!(
+        subjects,
+        [
+            "global.query_log_file",
+            "global.scrape_failure_log_file",
+            "rule_files",
+            "alerting",
+            "remote_write",
+            "remote_read",
+            "tracing",
+            "runtime.gogc",
+            "runtime.log_level",
+            "storage.tsdb.retention.size",
+            "storage.tsdb.retention.percentage",
+            "storage.tsdb.chunk_encoding",
+            "storage.exemplars",
+            "scrape_configs[0].consul_sd_configs",
+            "scrape_configs[0].scrape_failure_log_file",
+            "a second document",
+        ]
+    );
+    let job = &parts[13];
+    let file = config.file().unwrap().display().to_string();
+    let place = format!(" is not supported, at line 11 column 32 of {file}: ");
+    assert!(job.contains(&place), "{job}");
+    assert!(
+        job.contains("the job \"a\" is left out; use dns_sd_configs"),
+        "{job}"
+    );
+    // The parts of a section that has no effect are checked all the same.
+    for (wrong, place) in [
+        ("rule_files: ['a/*/b']", "rule_files: "),
+        (
+            "alerting: {alertmanagers: [{api_version: v1}]}",
+            "alertmanagers[0].api_version",
+        ),
+        ("remote_write: [{}]", "remote_write[0].url: is missing"),
+        (
+            "remote_write: [{url: a, azuread: {oauth: {client_id: x}}}]",
+            "azuread.oauth.client_id: expected a UUID",
+        ),
+        (
+            "remote_read: [{url: a, name: x}, {url: b, name: x}]",
+            "remote_read[1].name",
+        ),
+        ("tracing: {}", "tracing.endpoint: is missing"),
+        ("runtime: {gogc: some}", "runtime.gogc: expected a number"),
+        (
+            "storage: {tsdb: {retention: {percentage: 101}}}",
+            "retention.percentage",
+        ),
+        (
+            "storage: {tsdb: {retention: {time: -1h}}}",
+            "storage.tsdb.retention.time",
+        ),
+        (
+            "storage: {exemplars: {max_exemplar: 1}}",
+            "did you mean max_exemplars?",
+        ),
+    ] {
+        let error = load_file(wrong).unwrap_err().to_string();
+        assert!(error.contains(place), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn a_strict_start_refuses_parts_without_effect() {
+    let File { path, _directory } = file(UNSUPPORTED);
+    let mut inputs = flags(&[("config.strict", "true")]);
+    inputs.file = Some(path);
+    let found = problems(Config::load(&inputs));
+    assert_eq!(found.len(), 16, "{found:?}");
+    assert!(
+        found[13].starts_with("scrape_configs[0].consul_sd_configs: is not supported, at line 11"),
+        "{found:?}"
+    );
+    assert!(found[13].contains("; use dns_sd_configs"), "{found:?}");
+    assert!(load_file("icecore: {config: {strict: true}}\nrule_files: []\n").is_ok());
 }
 
 #[test]

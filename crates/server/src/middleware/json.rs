@@ -30,6 +30,11 @@ pub(crate) fn small_success(data: impl FnOnce(&mut Vec<u8>)) -> Response {
     response(written(&[], data))
 }
 
+/// The same with warnings.
+pub(crate) fn small_success_with(warnings: &[String], data: impl FnOnce(&mut Vec<u8>)) -> Response {
+    response(written(warnings, data))
+}
+
 /// The same for what has no data, and more to say than that it succeeded.
 pub(crate) fn warned_success(warnings: &[String]) -> Response {
     let mut body = Vec::new();

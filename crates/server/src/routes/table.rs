@@ -605,6 +605,15 @@ pub(super) const TABLE: &[Endpoint] = &[
     unlimited(
         Role::Admin,
         route(
+            "/api/v1/admin/retention/apply",
+            POST_PUT,
+            "confirms what a retention time deletes",
+            || post(retention::apply).put(retention::apply),
+        ),
+    ),
+    unlimited(
+        Role::Admin,
+        route(
             "/api/v1/admin/tsdb/delete_series",
             POST_PUT,
             "deletes samples of series that match",

@@ -170,7 +170,7 @@ pub(crate) async fn runtime_info(State(app): State<Arc<App>>) -> Result<Response
         "GOMEMLIMIT": i64::MAX,
         "GOGC": "",
         "GODEBUG": "",
-        "storageRetention": app.config().retention.as_ref().map_or_else(String::new, ToString::to_string),
+        "storageRetention": app.retention().policy.as_ref().map_or_else(String::new, ToString::to_string),
     });
     Ok(small_success(|out| {
         out.extend_from_slice(data.to_string().as_bytes());

@@ -11,14 +11,36 @@ use icecore_model::retention::{Level, Retention, RetentionClass, RetentionPolicy
 use icecore_model::rollup::Resolution;
 use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::app::{App, RetentionInEffect};
 use crate::config::{column_word, late_data_word};
 use crate::middleware::error::ApiError;
 use crate::middleware::json::small_success;
+use crate::retention;
 
 pub(crate) async fn status(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    answer(&app)
+}
+
+/// `POST /api/v1/admin/retention/apply`: an operator confirms Prometheus' setting.
+pub(crate) async fn apply(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    app.database()?;
+    retention::confirm(&app).await.map_err(ApiError::internal)?;
+    answer(&app)
+}
+
+fn answer(app: &App) -> Result<Response, ApiError> {
     let kept_since = app.database()?.kept_since();
-    let mut status = retention_status(app.config().retention.as_ref());
+    let RetentionInEffect { policy, pending } = app.retention();
+    let mut status = retention_status(policy.as_ref());
+    if let Some(pending) = pending {
+        status["pending"] = json!({
+            "retain": format_duration_ms(pending.retain_ms),
+            "retainMs": pending.retain_ms,
+            "oldestMs": pending.oldest_ms,
+            "buckets": pending.buckets,
+            "samples": pending.samples,
+        });
+    }
     for (resolution, since_ms) in kept_since {
         let levels = status.pointer_mut("/policy/levels");
         let levels = levels.and_then(Value::as_array_mut);

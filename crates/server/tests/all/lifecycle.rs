@@ -203,9 +203,31 @@ async fn stopping_waits_only_so_long() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stop_ends_in_its_time_and_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let location = ("storage.location", directory.path().to_str().unwrap());
+    let (store, environment) = slow_store(directory.path(), HANGS);
+    store.set_enabled(false);
+    let settings = [location, ("server.stop_timeout", "300ms")];
+    let served = TestServer::starting(config(&settings), environment).await;
+    served.until_ready().await;
+    let payload = Payload::v1(&[series("up", &[], &[(T0, 1.0)])]);
+    assert_eq!(served.write(&payload).await.status, 204);
+    store.set_enabled(true);
+    // The flush would take hours; what is left of it is no failure.
+    served.stop().await.unwrap();
+    let served = TestServer::start(&[location, ("storage.take_over", "true")]).await;
+    assert_eq!(served.export_all().await.len(), 1);
+    served.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_wish_to_stop_ends_the_flush_and_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let location = [("storage.location", directory.path().to_str().unwrap())];
+    let location = [
+        ("storage.location", directory.path().to_str().unwrap()),
+        ("server.stop_timeout", "1h"),
+    ];
     let (store, environment) = slow_store(directory.path(), HANGS);
     store.set_enabled(false);
     let served = TestServer::starting(config(&location), environment).await;

@@ -48,5 +48,6 @@ mod scraper;
 mod served;
 mod status;
 mod tls_client;
+mod tsdb_retention;
 mod ui;
 mod writing;

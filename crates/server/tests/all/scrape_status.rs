@@ -241,3 +241,37 @@ async fn external_labels_are_federated_and_not_stored() {
     assert!(line("b{").contains("region=\"own\""), "{}", page.text());
     scraper.served.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_are_left_out_are_named_in_warnings() {
+    let pods = "  - job_name: pods\n    kubernetes_sd_configs: [{role: pod}]\n";
+    let file = format!("scrape_configs:\n{pods}");
+    let scraper = Scraper::start_with(&file, &[("scrape.self", "true")]).await;
+    let targets = || scraper.served.get("/api/v1/targets", &[]);
+    let warned = until(
+        targets,
+        |answer| answer.json()["warnings"].is_array(),
+        "a warning",
+    );
+    let answer = warned.await.json();
+    let warnings = answer["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let warning = warnings[0].as_str().unwrap();
+    let place = "scrape_configs[0].kubernetes_sd_configs is not supported, at line 3 column 5 of ";
+    assert!(warning.starts_with(place), "{warning}");
+    assert!(
+        warning.contains("the job \"pods\" is left out; use http_sd"),
+        "{warning}"
+    );
+    // There is a job, so the process does not scrape itself in its place.
+    assert_eq!(answer["data"]["activeTargets"], json!([]));
+    // Jobs beside it are scraped.
+    let target = LiveTarget::start(PAGE).await;
+    let beside = one_job(&[target.address.to_string()], "");
+    scraper.reload(&format!("{beside}{pods}")).await;
+    scraper.until_value("a", "1").await;
+    assert!(targets().await.json()["warnings"].is_array());
+    scraper.reload(&beside).await;
+    assert_eq!(targets().await.json()["warnings"], Value::Null);
+    scraper.served.stop().await.unwrap();
+}

@@ -25,10 +25,6 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 /// Of the bytes of an epoch: one that holds so little is not ended by a flush.
 const FLUSHED_EPOCH_SHARE: usize = 4;
 
-/// How long a stop goes on with flushing. What is left then stays in the journal, from which the
-/// next process has it again: a stop ends, however many hours are open.
-const STOP_PATIENCE: Duration = Duration::from_secs(60);
-
 /// Changes of the catalog that are flushed although more are coming.
 const CATALOG_FLUSH_BYTES: usize = 8 << 20;
 
@@ -105,9 +101,11 @@ pub(crate) async fn flush_all(ingest: &Arc<Ingest>) -> Result<()> {
     summarize_epochs(ingest).await
 }
 
-/// The same for the end of a process, which no job holds back, as far as there is time.
-pub(crate) async fn flush_at_stop(ingest: &Arc<Ingest>) -> Result<()> {
-    let give_up = Instant::now() + STOP_PATIENCE;
+/// The same for the end of a process, which no job holds back. It goes on for `patience`, or to the
+/// end of the round that is under way then. What is left stays in the journal, from which the next
+/// process has it again: a stop ends, however many hours are open.
+pub(crate) async fn flush_at_stop(ingest: &Arc<Ingest>, patience: Duration) -> Result<()> {
+    let give_up = Instant::now() + patience;
     let mut hours = all_hours(ingest);
     let (mut result, mut retry) = (Ok(()), Retry::All);
     loop {

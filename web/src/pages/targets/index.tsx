@@ -3,7 +3,7 @@ import { getTargets, type Health } from '../../api/targets';
 import { formatCount } from '../../format/number';
 import { route, setParams } from '../../router';
 import { Search, Select } from '../../ui/field';
-import { Empty, ErrorBox, Spinner } from '../../ui/feedback';
+import { Empty, ErrorBox, Notices, Spinner } from '../../ui/feedback';
 import { Segmented } from '../../ui/segmented';
 import { Tabs } from '../../ui/tabs';
 import { useApi, useSettled } from '../../ui/use-api';
@@ -42,8 +42,8 @@ function Active() {
   const health = (params.get('health') ?? '') as Health | '';
   const job = params.get('job') ?? '';
   const { data, error, loading, reload } = useApi(getTargets, [], refreshSeconds);
-  const rows = useMemo(() => toRows(data ?? []), [data]);
-  const jobs = useMemo(() => toJobs(data ?? []), [data]);
+  const rows = useMemo(() => toRows(data?.targets ?? []), [data]);
+  const jobs = useMemo(() => toJobs(data?.targets ?? []), [data]);
   const settled = useSettled(text);
   const shown = useMemo(() => selectRows(rows, { text: settled, health, job }), [rows, settled, health, job]);
   const filter = (patch: Record<string, string>) =>
@@ -54,6 +54,7 @@ function Active() {
   return (
     <div class="stack">
       {error !== undefined && <ErrorBox error={error} onRetry={reload} />}
+      <Notices warnings={data.leftOut} infos={[]} />
       {jobs.length > 1 && <Jobs jobs={jobs} chosen={job} onChoose={(name) => filter({ job: name })} />}
       <div class="row">
         <Search main label="Search addresses, labels and errors" value={text} onInput={(q) => filter({ q })} />

@@ -20,6 +20,7 @@ use super::skips::Skips;
 use super::tables::{TableArgs, params, parse_widths, show_widths};
 use crate::remote::{Connection, ServerArgs};
 use crate::transfer::chunks::{Chunks, InputFormat, plain};
+use crate::transfer::import::incomplete;
 use crate::transfer::progress::Progress;
 use crate::transfer::state_file::{StateFile, sibling_path};
 use crate::transfer::upload::upload;
@@ -189,11 +190,10 @@ impl OpentsdbImport {
         };
         run.progress.clear();
         run.skips.print("skipped");
-        imported.with_context(|| {
-            format!(
-                "import incomplete; --resume continues it (state in {})",
-                run.state_file.path().display()
-            )
+        imported.map_err(|error| {
+            let state = run.state_file.path();
+            let context = incomplete(&error, self.skip_errors, state.exists().then_some(state));
+            error.context(context)
         })?;
         run.state_file.remove();
         if run.saw_cells && !run.saw_names {

@@ -32,7 +32,7 @@ use crate::app::App;
 use crate::middleware::body::read_to_the_end;
 use crate::middleware::decompress::Encoding;
 use crate::middleware::error::ApiError;
-use crate::middleware::json::small_success;
+use crate::middleware::json::small_success_with;
 use crate::middleware::params::Params;
 use feed::{Buffer, pieces, pump};
 use reader::{BatchReader, ReadError};
@@ -130,7 +130,10 @@ async fn answer(app: &App, options: Result<ImportOptions, ApiError>, request: Re
         Err(error) => Err(error),
     };
     match imported {
-        Ok(store) => small_success(|out| store.totals.write(out)),
+        Ok(store) => {
+            let warnings = store.totals.warnings();
+            small_success_with(&warnings, |out| store.totals.write(out))
+        }
         Err(error) => {
             read_to_the_end(&mut body, &head.headers).await;
             error.into_response()

@@ -64,6 +64,18 @@ impl Totals {
         out.push(b'}');
     }
 
+    /// Returns what was not stored, one text for each reason.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let warning = |refused: &Rejection| match refused.line {
+            Some(line) => format!(
+                "{} not stored: {}, first in line {line}",
+                refused.count, refused.reason
+            ),
+            None => format!("{} not stored: {}", refused.count, refused.reason),
+        };
+        self.rejected.iter().map(warning).collect()
+    }
+
     fn add(&mut self, outcome: WriteOutcome) {
         self.samples += outcome.samples;
         self.histograms += outcome.histograms;

@@ -7,7 +7,8 @@
 //!
 //! What a line holds is described at [`export`](super::export). Keys may come in any order, except
 //! that `metric` is the first of those that are known, and `start_timestamps` precede `values`
-//! and `timestamps` meet. Unknown keys are skipped; `null` among values is NaN.
+//! and `timestamps` meet. Unknown keys are skipped; a line with no others beside `metric` is a bad
+//! one. `null` among values is NaN.
 //!
 //! Holds always:
 //! - The same text gives the same calls, however it is cut into pieces and batches.
@@ -140,6 +141,8 @@ struct SeenKeys {
     starts: bool,
     /// Whether a sample went into a batch.
     samples: bool,
+    /// Whether there was a key for something to store, even if it is empty.
+    content: bool,
 }
 
 /// The result of one step.
@@ -361,7 +364,10 @@ impl LineReader {
                 twice(&mut self.seen.metric)?;
                 return Ok(State::Value(WholeValue::Metric));
             }
-            "metadata" => return Ok(State::Value(WholeValue::Metadata)),
+            "metadata" => {
+                self.seen.content = true;
+                return Ok(State::Value(WholeValue::Metadata));
+            }
             "values" => {
                 twice(&mut self.seen.values)?;
                 List::Values
@@ -384,6 +390,7 @@ impl LineReader {
         if !self.seen.metric {
             return Err(format!("{key} before metric").into());
         }
+        self.seen.content |= list != List::Starts;
         Ok(State::List(list, ListPosition::Open))
     }
 
@@ -603,6 +610,9 @@ impl LineReader {
         };
         if !self.seen.metric {
             return Err("no metric".into());
+        }
+        if !self.seen.content {
+            return Err("no samples: expected values and timestamps, or histograms".into());
         }
         if self.values.len() > 0 {
             return Err(format!("{} more values than timestamps", self.values.len()).into());

@@ -181,6 +181,14 @@ fn what_is_wrong_with_a_line() {
     for (line, reason) in [
         ("7".to_owned(), "expected an object"),
         ("{}".into(), "no metric"),
+        (
+            format!("{{{metric},\"value\":[1,\"2\"]}}"),
+            "no samples: expected values",
+        ),
+        (
+            format!("{{{metric},\"start_timestamps\":[]}}"),
+            "no samples: expected values",
+        ),
         (r#"{"values":[1]}"#.into(), "values before metric"),
         (format!("{{{metric},{metric}}}"), "duplicate key metric"),
         (
