@@ -30,6 +30,14 @@ pub(crate) fn small_success(data: impl FnOnce(&mut Vec<u8>)) -> Response {
     response(written(&[], data))
 }
 
+/// A small answer with warnings.
+pub(crate) fn warned_small_success(
+    warnings: &[String],
+    data: impl FnOnce(&mut Vec<u8>),
+) -> Response {
+    response(written(warnings, data))
+}
+
 /// The same for what has no data, and more to say than that it succeeded.
 pub(crate) fn warned_success(warnings: &[String]) -> Response {
     let mut body = Vec::new();

@@ -113,7 +113,7 @@ pub(crate) async fn label_names(
     params: Params,
 ) -> Result<Response, ApiError> {
     let database = app.database()?;
-    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
+    let (query, limit) = label_query(&app, &params, params.list_selectors()?)?;
     let slot = app.limits.read_slot().await?;
     let mut names = database.label_names(&query).await?;
     event_series::add_label_names(&app, &query, &mut names).await?;
@@ -133,7 +133,7 @@ pub(crate) async fn label_values(
     if name.is_empty() {
         return Err(ApiError::bad_data("invalid label name: \"\""));
     }
-    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
+    let (query, limit) = label_query(&app, &params, params.list_selectors()?)?;
     let slot = app.limits.read_slot().await?;
     let mut values = database.label_values(&name, &query).await?;
     event_series::add_label_values(&app, &name, &query, &mut values).await?;
