@@ -123,7 +123,9 @@ impl Notifications {
     /// clients listen, or none may any more.
     pub(crate) fn subscribe(&self) -> Option<mpsc::Receiver<Notification>> {
         let mut state = self.state.lock();
-        state.subscribers.retain(|subscriber| !subscriber.is_closed());
+        state
+            .subscribers
+            .retain(|subscriber| !subscriber.is_closed());
         if state.is_closed || state.subscribers.len() >= SUBSCRIBERS_MAX {
             return None;
         }

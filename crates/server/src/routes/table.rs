@@ -584,12 +584,18 @@ pub(super) const TABLE: &[Endpoint] = &[
         "the labels of a target after each rule of its job",
         || get(scrape_pools::relabel_steps),
     ),
-    prometheus("/api/v1/rules", GET, "rules, of which there are none", || {
-        get(rules::rules)
-    }),
-    prometheus("/api/v1/alerts", GET, "alerts, of which there are none", || {
-        get(rules::alerts)
-    }),
+    prometheus(
+        "/api/v1/rules",
+        GET,
+        "rules, of which there are none",
+        || get(rules::rules),
+    ),
+    prometheus(
+        "/api/v1/alerts",
+        GET,
+        "alerts, of which there are none",
+        || get(rules::alerts),
+    ),
     prometheus(
         "/api/v1/alertmanagers",
         GET,

@@ -168,8 +168,7 @@ impl SearchParams {
 }
 
 fn time(params: &Params, name: &str) -> Result<Option<i64>, ApiError> {
-    let problem =
-        |error| ApiError::bad_data(format!("invalid time value for '{name}': {error}"));
+    let problem = |error| ApiError::bad_data(format!("invalid time value for '{name}': {error}"));
     params.parsed_time(name).map_err(problem)
 }
 

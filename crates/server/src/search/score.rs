@@ -302,7 +302,10 @@ mod tests {
     fn close(found: Option<f64>, expected: Option<f64>) {
         match (found, expected) {
             (Some(found), Some(expected)) => {
-                assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
+                assert!(
+                    (found - expected).abs() < 1e-12,
+                    "{found} is not {expected}"
+                );
             }
             (found, expected) => assert_eq!(found, expected),
         }
@@ -347,11 +350,17 @@ mod tests {
     fn texts_resemble_each_other() {
         let mut scorer = scorer(&["martha"], Algorithm::JaroWinkler, 10, true);
         // Known values of the literature.
-        close(scorer.score("marhta").unwrap(), Some(0.944_444_444_444_444_4 + 0.3 * (1.0 - 0.944_444_444_444_444_4)));
+        close(
+            scorer.score("marhta").unwrap(),
+            Some(0.944_444_444_444_444_4 + 0.3 * (1.0 - 0.944_444_444_444_444_4)),
+        );
         close(scorer.score("a_martha").unwrap(), Some(1.0 - 0.9));
         assert_eq!(scorer.score("xyz").unwrap(), None);
         let mut scorer = self::scorer(&["dixon"], Algorithm::JaroWinkler, 81, true);
-        close(scorer.score("dicksonx").unwrap(), Some(0.766_666_666_666_666_7 + 0.2 * (1.0 - 0.766_666_666_666_666_7)));
+        close(
+            scorer.score("dicksonx").unwrap(),
+            Some(0.766_666_666_666_666_7 + 0.2 * (1.0 - 0.766_666_666_666_666_7)),
+        );
         let mut scorer = self::scorer(&["dixon"], Algorithm::JaroWinkler, 82, true);
         assert_eq!(scorer.score("dicksonx").unwrap(), None);
     }

@@ -20,9 +20,41 @@ type Category = BTreeMap<&'static str, bool>;
 
 /// Operators and aggregations, as they are written in a query.
 const OPERATORS: &[&str] = &[
-    "!=", "!~", "%", "*", "+", "-", "/", "<", "</", "<=", "==", "=~", ">", ">/", ">=", "@", "^",
-    "and", "atan2", "avg", "bottomk", "count", "count_values", "group", "limit_ratio", "limitk",
-    "max", "min", "or", "quantile", "stddev", "stdvar", "sum", "topk", "unless",
+    "!=",
+    "!~",
+    "%",
+    "*",
+    "+",
+    "-",
+    "/",
+    "<",
+    "</",
+    "<=",
+    "==",
+    "=~",
+    ">",
+    ">/",
+    ">=",
+    "@",
+    "^",
+    "and",
+    "atan2",
+    "avg",
+    "bottomk",
+    "count",
+    "count_values",
+    "group",
+    "limit_ratio",
+    "limitk",
+    "max",
+    "min",
+    "or",
+    "quantile",
+    "stddev",
+    "stdvar",
+    "sum",
+    "topk",
+    "unless",
 ];
 
 /// Keywords and further parts of the language.
@@ -59,7 +91,10 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Result<Response, ApiE
 fn categories(config: &Config) -> BTreeMap<&'static str, Category> {
     let all = |names: &[&'static str]| names.iter().map(|name| (*name, true)).collect();
     let mut language: Category = all(LANGUAGE);
-    language.insert("delayed_name_removal", config.query.engine.delayed_name_removal);
+    language.insert(
+        "delayed_name_removal",
+        config.query.engine.delayed_name_removal,
+    );
     language.insert("type_and_unit_labels", false);
     BTreeMap::from([
         (
@@ -84,7 +119,10 @@ fn categories(config: &Config) -> BTreeMap<&'static str, Category> {
         ),
         (
             "otlp_receiver",
-            Category::from([("delta_conversion", true), ("native_delta_ingestion", false)]),
+            Category::from([
+                ("delta_conversion", true),
+                ("native_delta_ingestion", false),
+            ]),
         ),
         (
             "prometheus",

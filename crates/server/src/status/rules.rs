@@ -63,7 +63,10 @@ fn check(params: &Params) -> Result<(), ApiError> {
 }
 
 fn check_page(params: &Params) -> Result<(), ApiError> {
-    let (limit, token) = (params.first("group_limit"), params.first("group_next_token"));
+    let (limit, token) = (
+        params.first("group_limit"),
+        params.first("group_next_token"),
+    );
     let Some(limit) = limit else {
         return match token {
             None => Ok(()),
