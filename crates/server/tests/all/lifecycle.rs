@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use icecore_server::{Process, ServeError};
 use icecore_storage::Environment;
 use icecore_storage::testing::{FaultPlan, FaultStore};
+use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 

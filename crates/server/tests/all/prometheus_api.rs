@@ -245,20 +245,25 @@ async fn searches_refuse_what_prometheus_refuses() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_obeys_the_memory_of_queries() {
-    let served = TestServer::start(&[("query.max_memory", "64KiB")]).await;
-    let now = now_ms();
-    let all: Vec<_> = (0..2000)
-        .map(|i| {
-            series(
-                &format!("a_metric_with_a_long_name_{i}"),
-                &[],
-                &[(now, 1.0)],
-            )
-        })
-        .collect();
-    assert_eq!(served.write(&Payload::v1(&all)).await.status, 204);
-    let answer = served.get("/api/v1/search/metric_names", &[]).await;
-    let message = answer.error(422, "execution");
+    let served = TestServer::start(&[("query.max_memory", "1MiB")]).await;
+    let long = "x".repeat(400);
+    for some in 0..4 {
+        let hosts: Vec<String> = (0..1000).map(|n| format!("{some}-{n:04}-{long}")).collect();
+        let wide: Vec<_> = hosts
+            .iter()
+            .map(|host| series("wide", &[("host", host)], &[(T0, 1.0)]))
+            .collect();
+        assert_eq!(served.write(&Payload::v1(&wide)).await.status, 204);
+    }
+    let path = "/api/v1/search/label_values";
+    let few = [
+        ("label", "host"),
+        ("match[]", "wide{host=~\"0-000.*\"}"),
+        ("start", "0"),
+    ];
+    assert_eq!(found(&served.read(path, &few).await, "value").0.len(), 10);
+    let all = [("label", "host"), ("match[]", "wide"), ("start", "0")];
+    let message = served.read(path, &all).await.error(422, "execution");
     assert!(message.contains("query.max_memory"), "{message}");
     served.stop().await.unwrap();
 }
