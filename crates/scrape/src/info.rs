@@ -67,7 +67,10 @@ pub struct RelabelStep {
 
 /// The error of labels that are, or would become, larger than [`RELABEL_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("labels of more than {RELABEL_BYTES_MAX} bytes are not relabelled here")]
+#[error(
+    "labels of more than {} bytes are not relabelled here",
+    RELABEL_BYTES_MAX
+)]
 pub struct LabelsTooLarge;
 
 impl ScrapeManager {
@@ -76,7 +79,8 @@ impl ScrapeManager {
         Some(job_text(&*self.config_of(name)?))
     }
 
-    /// Relabels the labels of a target of a job, rule by rule; `None` for a job that does not exist.
+    /// Relabels the labels of a target of a job, rule by rule; `None` for a job that does not
+    /// exist.
     pub fn relabel_steps(
         &self,
         name: &str,

@@ -85,8 +85,8 @@ impl Params {
         Ok(parse_selectors(self.all("match[]"))?)
     }
 
-    /// The selectors of `match[]`, with errors that do not name the parameter: Prometheus leaves the
-    /// name out for lists of labels, rules and searches.
+    /// The selectors of `match[]`, with errors that do not name the parameter: Prometheus leaves
+    /// the name out for lists of labels, rules and searches.
     pub(crate) fn list_selectors(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
         let parsed = parse_selectors(self.all("match[]"));
         parsed.map_err(|error| ApiError::bad_data(error.to_string()))

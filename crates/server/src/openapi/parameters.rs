@@ -278,7 +278,7 @@ pub(super) const PARAMETERS: &[(&str, &[Parameter])] = &[
 /// The parameters of a route.
 pub(super) fn of_path(path: &str) -> impl Iterator<Item = &'static Parameter> {
     let found = PARAMETERS.iter().find(|(of, _)| *of == path);
-    let own = found.map_or(&[] as &[Parameter], |(_, parameters)| parameters);
+    let own = found.map_or(&[] as &[Parameter], |(_, parameters)| *parameters);
     let shared: &[Parameter] = if path.starts_with("/api/v1/search/") {
         SEARCH
     } else {

@@ -10,7 +10,7 @@ use icecore_access::Role;
 
 use crate::admin::{maintenance, reload, tsdb};
 use crate::app::App;
-use crate::events::{admin as event_admin, catalog, metric_query, publish, search};
+use crate::events::{admin as event_admin, catalog, metric_query, publish, search as event_search};
 use crate::middleware::route::{Route, TimeLimit};
 use crate::openapi;
 use crate::opentsdb::{
@@ -312,18 +312,18 @@ pub(super) const TABLE: &[Endpoint] = &[
         ),
     ),
     event_query("/api/search/events", "events that match", || {
-        post(search::events)
+        post(event_search::events)
     }),
     event_query(
         "/api/objql/query",
         "events that match, asked for in text",
-        || post(search::objql),
+        || post(event_search::objql),
     ),
     event_query("/events/sql", "SQL over events and their metrics", || {
-        post(search::sql)
+        post(event_search::sql)
     }),
     route("/api/events/{service}/{id}", GET, "one event", || {
-        get(search::event)
+        get(event_search::event)
     }),
     route(
         "/api/catalog/event-type",

@@ -1,7 +1,7 @@
 //! `/api/v1/search/…`: names and values that match a few letters, for people who type.
 //!
 //! ```text
-//! names or values of a label ─► score ─► order ─► limit ─► lines of JSON: batches, then how it ended
+//! names, or values of a label ─► score ─► order ─► limit ─► lines of JSON: batches, then the end
 //! ```
 //!
 //! Holds always:
@@ -407,7 +407,7 @@ impl Searching {
         self.texts.get(hit.place).map_or("", String::as_str)
     }
 
-    /// What is known of the metrics of a batch; nothing where it is not wanted.
+    /// Metadata of the metrics of a batch; empty where it is not wanted.
     fn metadata_of(&self, batch: &[Hit]) -> Vec<Option<Metadata>> {
         let Some(Described { database, events }) = &self.metadata else {
             return Vec::new();

@@ -84,7 +84,7 @@ fn ulid(bucket: &BucketFigures) -> String {
     }
     let time = u128::from(bucket.start_ms.unsigned_abs()) & ((1 << 48) - 1);
     let hours = u128::from(hours.unsigned_abs()) & 0xffff;
-    let mut id = time << 80 | hours << 64 | u128::from(hash);
+    let mut id = (time << 80) | (hours << 64) | u128::from(hash);
     let mut text = [b'0'; 26];
     for letter in text.iter_mut().rev() {
         *letter = LETTERS[(id & 31) as usize];

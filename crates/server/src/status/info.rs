@@ -163,8 +163,9 @@ pub(crate) async fn flags(State(app): State<Arc<App>>) -> Result<Response, ApiEr
     Ok(small_success(|out| write_object(out, &flags)))
 }
 
-/// The keys are exactly those of Prometheus, whose schema is closed. Tasks stand for goroutines; what
-/// only Go has is empty. A warning says why the rules of access in force are older than their file.
+/// The keys are exactly those of Prometheus, whose schema is closed. Tasks stand for goroutines;
+/// what only Go has is empty. A warning says why the rules of access in force are older than their
+/// file.
 pub(crate) async fn runtime_info(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     app.database()?;
     let state = app.scraping().map(|scraping| scraping.load_state());

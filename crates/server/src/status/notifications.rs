@@ -31,8 +31,8 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Response {
     small_success(|out| write_list(out, &listed, write_notification))
 }
 
-/// The same and every change, as server-sent events. 204 if too many clients listen: a browser does
-/// not ask again then.
+/// The notices that hold and every change, as server-sent events. 204 if too many clients listen: a
+/// browser does not ask again then.
 pub(crate) async fn live(State(app): State<Arc<App>>) -> Response {
     let Some(receiver) = app.notifications.subscribe() else {
         return StatusCode::NO_CONTENT.into_response();

@@ -1,7 +1,7 @@
 //! `/api/v1/status/self_metrics`: the metrics of this process as JSON.
 //!
 //! ```text
-//! /metrics ─► wire::exposition ─► families ─► those that are asked for ─► JSON of the protobuf form
+//! /metrics ─► wire::exposition ─► families ─► by name ─► JSON of the protobuf form
 //! ```
 //!
 //! Holds always: the JSON is what Prometheus makes of its own metrics, `protojson` of

@@ -42,8 +42,8 @@ const CHUNKS_AHEAD: usize = 6;
 /// Journal bytes between two lines of progress.
 const PROGRESS_BYTES: usize = 64 << 20;
 
-/// The progress of the replay at a start, in epochs of the journal. All numbers are 0 before it, and
-/// where there is no journal.
+/// The progress of the replay at a start, in epochs of the journal. All numbers are 0 before it,
+/// and where there is no journal.
 #[derive(Debug, Default)]
 pub struct ReplayProgress {
     first: AtomicU32,
