@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { PageView } from './page-view';
 import { pages, type Page } from './pages';
 import { buildHash, queryHref, returnHref, route } from './router';
+import { ownVersion } from './api/status';
 import { metricSelector } from './format/labels';
 import { connection } from './state/connection';
 import { access, buildInfo, features } from './state/server';
@@ -133,7 +134,7 @@ function ServerState() {
     <a class={`server-state ${state}`} href={buildHash('status')} title={`The server ${text}`}>
       <span class="dot" aria-hidden="true" />
       <span class="off-screen">The server {text}</span>
-      {buildInfo.value?.version ?? ''}
+      {buildInfo.value ? ownVersion(buildInfo.value) : ''}
     </a>
   );
 }

@@ -41,5 +41,5 @@ mod testing;
 mod worker;
 
 pub use config::{ScrapeSettings, read};
-pub use info::{TargetInfo, TargetMetadata};
+pub use info::{LabelsTooLarge, RELABEL_BYTES_MAX, RelabelStep, TargetInfo, TargetMetadata};
 pub use manager::{LoadState, ScrapeManager, SelfScrape};

@@ -60,6 +60,7 @@ pub(super) struct Pool {
 /// What the API shows of a pool.
 pub(super) struct PoolView {
     pub(super) name: String,
+    config: RwLock<Arc<ScrapeConfig>>,
     state: RwLock<PoolState>,
 }
 
@@ -73,6 +74,10 @@ pub(super) struct PoolState {
 }
 
 impl PoolView {
+    pub(super) fn config(&self) -> Arc<ScrapeConfig> {
+        Arc::clone(&self.config.read())
+    }
+
     pub(super) fn state(&self) -> PoolState {
         self.state.read().clone()
     }
@@ -95,6 +100,7 @@ impl Pool {
         let config = Arc::clone(&job.rules.config);
         let view = Arc::new(PoolView {
             name: config.job_name.clone(),
+            config: RwLock::new(Arc::clone(&config)),
             state: RwLock::default(),
         });
         let (commands, received) = mpsc::channel(QUEUE);
@@ -121,6 +127,7 @@ impl Pool {
 
     pub(super) async fn reload(&mut self, job: Job) {
         self.config = Arc::clone(&job.rules.config);
+        *self.view.config.write() = Arc::clone(&self.config);
         // A pool ends only on command.
         let _ = self.commands.send(Command::Reload(Box::new(job))).await;
     }

@@ -90,7 +90,8 @@ pub(crate) fn apply(rules: &[RelabelRule], labels: &mut LabelSet) -> bool {
     rules.iter().all(|rule| apply_one(rule, labels))
 }
 
-fn apply_one(rule: &RelabelRule, labels: &mut LabelSet) -> bool {
+/// Applies one rule; `false` as for all.
+pub(crate) fn apply_one(rule: &RelabelRule, labels: &mut LabelSet) -> bool {
     match rule.action {
         RelabelAction::Keep => return rule.regex.is_match(&joined(rule, labels)),
         RelabelAction::Drop => return !rule.regex.is_match(&joined(rule, labels)),

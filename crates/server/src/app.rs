@@ -9,7 +9,7 @@ use icecore_events::{AllEvents, Events};
 use icecore_model::retention::RetentionPolicy;
 use icecore_opentsdb::Tsd;
 use icecore_scrape::ScrapeManager;
-use icecore_storage::{Clock, Database};
+use icecore_storage::{Clock, Database, ReplayProgress};
 use parking_lot::RwLock;
 use rayon::ThreadPoolBuildError;
 
@@ -18,6 +18,7 @@ use crate::metrics::HttpMetrics;
 use crate::middleware::error::ApiError;
 use crate::middleware::limits::Limits;
 use crate::middleware::route::Route;
+use crate::notifications::{Notice, Notifications};
 use crate::queries::Queries;
 use crate::stored_names::StoredNames;
 use crate::usage::QueryUsage;
@@ -50,6 +51,9 @@ pub(crate) struct App {
     pub(crate) usage: Arc<QueryUsage>,
     pub(crate) stored_names: Arc<StoredNames>,
     pub(crate) access: Arc<Access>,
+    pub(crate) notifications: Notifications,
+    /// The replay of the journal at the start.
+    pub(crate) replay: Arc<ReplayProgress>,
     /// One reload at a time.
     pub(crate) reloading: tokio::sync::Mutex<()>,
     /// What is in force; a reload replaces it.
@@ -75,7 +79,11 @@ impl App {
         access: Arc<Access>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ThreadPoolBuildError> {
+        let notifications = Notifications::new(Arc::clone(&clock));
+        notifications.add(Notice::Starting);
         Ok(Self {
+            notifications,
+            replay: Arc::default(),
             limits: Limits::new(&config.server, routes),
             routes,
             metrics: HttpMetrics::default(),
@@ -102,6 +110,7 @@ impl App {
     pub(crate) fn set_database(&self, database: Database) {
         let earlier = self.database.set(database);
         debug_assert!(earlier.is_ok(), "a process opens one database");
+        self.notifications.remove(Notice::Starting);
     }
 
     /// The configuration in force. Long operations keep the one they started with.

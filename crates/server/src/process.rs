@@ -38,6 +38,7 @@ use crate::config::{
 };
 use crate::events::{self, RunningEvents};
 use crate::listener::{ConnectionHandler, Listener, Places, Protocols};
+use crate::notifications::Notice;
 use crate::opentsdb::{self, Telnet};
 use crate::reload::reload;
 use crate::retention;
@@ -256,7 +257,9 @@ impl Process {
         self.service_manager
             .status(&format!("opening {}", self.location()));
         let environment = std::mem::take(&mut self.environment);
-        let opening = Database::open(self.config.storage_options(), environment);
+        let progress = Arc::clone(&self.app.replay);
+        let options = self.config.storage_options();
+        let opening = Database::open_with_progress(options, environment, progress);
         let opened = tokio::select! {
             opened = opening => opened,
             signal = next(&mut stop) => {
@@ -321,6 +324,7 @@ impl Process {
             reason = database.failed() => {
                 error!(reason, "database failed, stopping");
                 self.service_manager.stopping(&reason);
+                self.app.notifications.add(Notice::Stopping);
                 hangups.abort();
                 scraping.stop().await;
                 self.shut(FAILED_GRACE).await;
@@ -330,6 +334,7 @@ impl Process {
                 let began = Instant::now();
                 info!(signal, "stopping");
                 self.service_manager.stopping(signal);
+                self.app.notifications.add(Notice::Stopping);
                 // A request that waits for a run of maintenance, or for a flush that a job holds
                 // back, would take all of the grace time.
                 database.stop_maintenance();
@@ -374,6 +379,8 @@ impl Process {
 
     async fn shut(&mut self, grace: Duration) -> bool {
         self.watching.abort_all();
+        // Clients that listen would go on for as long as they like.
+        self.app.notifications.close();
         let shut = |listener: Option<Listener>| async move {
             match listener {
                 Some(listener) => listener.shut(grace).await,

@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 
 use crate::app::App;
 use crate::config::{Changes, Config};
+use crate::notifications::Notice;
 use crate::retention;
 use crate::telemetry;
 use icecore_scrape::ScrapeManager;
@@ -33,11 +34,16 @@ pub(crate) async fn reload(
         let access = Arc::clone(&app.access);
         let access = tokio::task::spawn_blocking(move || access.reload());
         let config = reload_config(&app, &scraping).await;
-        access
-            .await
-            .map_err(|error| error.to_string())?
-            .map_err(|error| error.to_string())?;
-        config
+        let access = match access.await {
+            Ok(reloaded) => reloaded.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let outcome = access.and(config);
+        match &outcome {
+            Ok(_) => app.notifications.remove(Notice::ReloadFailed),
+            Err(_) => app.notifications.add(Notice::ReloadFailed),
+        }
+        outcome
     });
     task.await.map_err(|error| error.to_string())?
 }

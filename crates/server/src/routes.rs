@@ -8,8 +8,9 @@
 //! Holds always:
 //! - Pages of other sites and access are checked before anything but the head of the request is
 //!   read.
-//! - Until the database is open everything but `/-/healthy`, the web interface and
-//!   `/api/v1/status/access` answers 503 with `Retry-After`.
+//! - Until the database is open everything but `/-/healthy`, the web interface,
+//!   `/api/v1/status/access`, `/api/v1/status/walreplay` and notifications answers 503 with
+//!   `Retry-After`.
 //! - Every request ends within `server.request_timeout`, except a flush, a run of maintenance and
 //!   what administrators ask for, which answer when they are done, an export and an import, which
 //!   go on while their client reads or sends and the store keeps up, and a query, which has
@@ -45,7 +46,7 @@ use self::table::{ANY, TABLE};
 use crate::app::App;
 use crate::middleware::cross_site::{Effect, ForeignPage, Site, Trust, refusal_of};
 use crate::middleware::error::ApiError;
-use crate::middleware::route::{Route, TimeLimit};
+use crate::middleware::route::{Route, TimeLimit, without_prefix};
 use crate::middleware::{body, compress, origins, redirect};
 use crate::opentsdb::{export as opentsdb_export, http as opentsdb};
 use crate::ui;
@@ -55,7 +56,9 @@ use crate::write::grpc;
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
     for served in TABLE {
-        router = router.route(served.route.path, (served.handler)());
+        for path in served.route.paths() {
+            router = router.route(&path, (served.handler)());
+        }
     }
     let router = router.fallback(|method: Method, uri: Uri| async move {
         let elsewhere = redirect::without_slash(&ROUTES, &method, &uri);
@@ -323,5 +326,6 @@ async fn answer(
 
 fn route_of(request: &Request) -> Option<&'static Route> {
     let matched = request.extensions().get::<MatchedPath>()?;
-    ROUTES.iter().find(|route| route.path == matched.as_str())
+    let path = without_prefix(matched.as_str());
+    ROUTES.iter().find(|route| route.path == path)
 }

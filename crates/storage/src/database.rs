@@ -37,7 +37,7 @@ use crate::error::{Error, Result, WriteError};
 use crate::events::{DatabaseEvents, OtherShard};
 use crate::ingest::flush::QuarantinedHour;
 use crate::ingest::head::{TOO_OLD, WriteBatch, families_of};
-use crate::ingest::journal::{Durable, summarize_epochs};
+use crate::ingest::journal::{Durable, ReplayProgress, summarize_epochs};
 use crate::ingest::{self, Ingest};
 use crate::maintenance::{
     self, Deletion, DeletionReport, Maintenance, MaintenanceReport, MaintenanceStatus,
@@ -155,10 +155,23 @@ impl Database {
         options: Options,
         environment: Environment,
     ) -> LocalBoxFuture<'static, Result<Self>> {
-        Box::pin(Self::open_and_recover(options, environment))
+        Self::open_with_progress(options, environment, Arc::default())
     }
 
-    async fn open_and_recover(options: Options, environment: Environment) -> Result<Self> {
+    /// As [`Database::open`], and says how far the replay of the journal is.
+    pub fn open_with_progress(
+        options: Options,
+        environment: Environment,
+        progress: Arc<ReplayProgress>,
+    ) -> LocalBoxFuture<'static, Result<Self>> {
+        Box::pin(Self::open_and_recover(options, environment, progress))
+    }
+
+    async fn open_and_recover(
+        options: Options,
+        environment: Environment,
+        progress: Arc<ReplayProgress>,
+    ) -> Result<Self> {
         let clock = environment.clock.unwrap_or_else(|| Arc::new(SystemClock));
         options.maintenance.check()?;
         let engine = Engine::open_at(&options.store, environment.object_store, &*clock).await?;
@@ -184,7 +197,7 @@ impl Database {
         let cache_bytes = context.options.read.chunk_cache_bytes;
         let cache = ReadCache::new(cache_bytes, Arc::clone(&context.metrics));
         let buckets = Arc::new(Buckets::load(&context, cache).await?);
-        let ingest = Arc::new(Ingest::open(&context, &buckets).await?);
+        let ingest = Arc::new(Ingest::open(&context, &buckets, &progress).await?);
         let reader = Arc::new(Reader::new(&context, &buckets, Some(ingest.head())));
         let retention = Arc::new(Retention::load(&context).await?);
         let maintenance = Maintenance::new(&context, &buckets, &ingest, &reader, &retention);

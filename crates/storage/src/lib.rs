@@ -43,6 +43,7 @@ pub use icecore_model::{
 };
 pub use ingest::flush::QuarantinedHour;
 pub use ingest::head::WriteBatch;
+pub use ingest::journal::ReplayProgress;
 pub use maintenance::{
     DeletedBeyond, Deletion, DeletionReport, JobStatus, KeptBackBucket, LevelStatus,
     MaintenanceReport, MaintenanceStatus, RunProgress, SizeCount, SkippedJob,

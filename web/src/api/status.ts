@@ -20,8 +20,14 @@ export interface Features {
 
 export interface BuildInfo {
   version: string;
-  application?: string;
+  revision?: string;
 }
+
+const ownRevision = 'icecore-';
+
+/** The version of Icecore. Clients of Prometheus read its version from `version`. */
+export const ownVersion = ({ version, revision }: BuildInfo) =>
+  revision?.startsWith(ownRevision) ? revision.slice(ownRevision.length) : version;
 
 export interface MetricNames {
   total: number;

@@ -199,10 +199,10 @@ fn get(served: &TestServer, path: &str) -> String {
     answer.text()
 }
 
+/// The whole answer: data, and warnings if there are any.
 fn runtime_info(served: &TestServer) -> Json {
     let answer = get(served, "/api/v1/status/runtimeinfo");
-    let answer: Json = serde_json::from_str(&answer).unwrap();
-    answer["data"].clone()
+    serde_json::from_str(&answer).unwrap()
 }
 
 /// Waits until the last reload was as expected, with the cause in log, status and metrics.
@@ -214,12 +214,15 @@ fn wait_for_reload(served: &TestServer, what: &str, successful: bool) {
     );
     served.wait_until(what, || get(served, "/metrics").contains(&line));
     let info = runtime_info(served);
-    assert_eq!(info["reloadConfigSuccess"], successful, "{what}: {info}");
-    let problem = &info["webConfigProblem"];
+    assert_eq!(
+        info["data"]["reloadConfigSuccess"], successful,
+        "{what}: {info}"
+    );
     if successful {
-        assert_eq!(*problem, Json::Null, "{what}");
+        assert_eq!(info["warnings"], Json::Null, "{what}");
     } else {
-        let problem = problem.as_str().unwrap();
+        let warning = info["warnings"][0].as_str().unwrap();
+        let (_, problem) = warning.split_once("could not be used: ").unwrap();
         assert!(problem.contains("web.yml"), "{what}: {problem}");
         let log = served.log();
         assert!(

@@ -27,6 +27,7 @@ pub(crate) use icecore_settings::Secret;
 use icecore_settings::choice;
 
 pub use load::read;
+pub(crate) use render::job_text;
 pub(crate) use shown::{ADDRESS, PARAMETER_PREFIX, shown_address, shown_label, shown_value};
 pub(crate) use targets::read_groups;
 

@@ -32,6 +32,11 @@ pub(super) fn file(global: &Global, jobs: &[ScrapeConfig], files: &[PathBuf]) ->
     top.into_text()
 }
 
+/// One job as a file of its own, for `/api/v1/scrape_pools/config`.
+pub(crate) fn job_text(job: &ScrapeConfig) -> String {
+    job_map(job).into_text()
+}
+
 fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

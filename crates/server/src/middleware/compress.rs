@@ -246,6 +246,8 @@ fn may_shrink(response: &Response) -> bool {
     let shrinks = shrinks
         .iter()
         .any(|prefix| content_type.starts_with(prefix));
+    // Compression would hold back events until there are enough of them.
+    let shrinks = shrinks && !content_type.starts_with("text/event-stream");
     let length = response.body().size_hint().exact();
     shrinks
         && response.status() != StatusCode::NO_CONTENT

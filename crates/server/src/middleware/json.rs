@@ -30,7 +30,7 @@ pub(crate) fn small_success(data: impl FnOnce(&mut Vec<u8>)) -> Response {
     response(written(&[], data))
 }
 
-/// The same with warnings.
+/// A small answer with warnings.
 pub(crate) fn small_success_with(warnings: &[String], data: impl FnOnce(&mut Vec<u8>)) -> Response {
     response(written(warnings, data))
 }

@@ -3,11 +3,13 @@
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use super::route::without_prefix;
 use crate::config::OriginPattern;
 
 /// Returns `true` if pages of other origins may ask for a path: the API, and where exporters of
 /// OpenTelemetry in browsers send to.
 pub(crate) fn applies_to(path: &str) -> bool {
+    let path = without_prefix(path);
     path.starts_with("/api/") || path.starts_with("/v1/")
 }
 

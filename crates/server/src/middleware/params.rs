@@ -7,7 +7,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, Uri, header};
 use icecore_model::{MAX_TIMESTAMP_MS, Matcher};
 use icecore_wire::prometheus::{
-    parse_query_time_ms, parse_selector, parse_selectors, parse_time_ms,
+    ParamError, parse_query_time_ms, parse_selector, parse_selectors, parse_time_ms,
 };
 
 use crate::middleware::body::collect;
@@ -85,6 +85,13 @@ impl Params {
         Ok(parse_selectors(self.all("match[]"))?)
     }
 
+    /// The selectors of `match[]`, with errors that do not name the parameter: Prometheus leaves
+    /// the name out for lists of labels, rules and searches.
+    pub(crate) fn list_selectors(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
+        let parsed = parse_selectors(self.all("match[]"));
+        parsed.map_err(|error| ApiError::bad_data(error.to_string()))
+    }
+
     /// `match_target`: which targets are asked for; all where it is missing.
     pub(crate) fn target_matchers(&self) -> Result<Vec<Matcher>, ApiError> {
         match self.first("match_target") {
@@ -121,14 +128,19 @@ impl Params {
     }
 
     pub(crate) fn time(&self, name: &str) -> Result<Option<i64>, ApiError> {
-        let parsed = self.first(name).map(parse_time_ms).transpose();
-        parsed.map_err(|error| (name, error).into())
+        let parsed = self.parsed_time(name);
+        parsed.map_err(|error| of_time(name, &error))
+    }
+
+    /// Returns an optional time, or the reason why it is none, for callers with words of their own.
+    pub(crate) fn parsed_time(&self, name: &str) -> Result<Option<i64>, ParamError> {
+        self.first(name).map(parse_time_ms).transpose()
     }
 
     /// The time of a query, which wraps around where it is beyond all times.
     pub(crate) fn query_time(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let parsed = self.first(name).map(parse_query_time_ms).transpose();
-        parsed.map_err(|error| (name, error).into())
+        parsed.map_err(|error| of_time(name, &error))
     }
 
     /// A count of results; 0 and nothing mean no limit.
@@ -167,6 +179,11 @@ impl Params {
         let parsed = self.first(name).map(str::parse).transpose();
         parsed.map_err(|_| ApiError::bad_data(format!("{name} must be a number")))
     }
+}
+
+/// An error in the words of Prometheus, which has the name of an optional time twice.
+fn of_time(name: &str, error: &ParamError) -> ApiError {
+    ApiError::of_parameter(name, format!("invalid time value for '{name}': {error}"))
 }
 
 #[cfg(test)]

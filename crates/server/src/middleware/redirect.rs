@@ -12,7 +12,7 @@ use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 
-use super::route::Route;
+use super::route::{Route, without_prefix};
 
 /// The answer to a path that can be said more shortly.
 pub(crate) fn to_clean_path(uri: &Uri) -> Option<Response> {
@@ -57,7 +57,7 @@ fn redirect(status: StatusCode, path: &str, uri: &Uri) -> Option<Response> {
 
 /// Whether a path has a route that takes the method.
 fn is_taken(routes: &[Route], method: &Method, path: &str) -> bool {
-    let same = |pattern: &str| {
+    let same = |pattern: &str, path: &str| {
         let mut segments = path.split('/');
         let all = pattern.split('/').all(|wanted| {
             let found = segments.next().unwrap_or_default();
@@ -66,9 +66,14 @@ fn is_taken(routes: &[Route], method: &Method, path: &str) -> bool {
         all && segments.next().is_none()
     };
     let takes = |methods: &[&str]| methods.contains(&method.as_str());
-    routes
-        .iter()
-        .any(|route| takes(route.methods) && same(route.path))
+    routes.iter().any(|route| {
+        let path = if route.is_prefixed {
+            without_prefix(path)
+        } else {
+            path
+        };
+        takes(route.methods) && same(route.path, path)
+    })
 }
 
 /// The shortest path with the same meaning. It begins with one slash, so that it never names
@@ -126,5 +131,8 @@ mod tests {
             "/api/v1/label/job/values/x"
         ));
         assert!(!is_taken(&ROUTES, &Method::GET, "/api/v1"));
+        assert!(is_taken(&ROUTES, &Method::GET, "/prometheus/api/v1/query"));
+        assert!(!is_taken(&ROUTES, &Method::GET, "/prometheus/api/v1/write"));
+        assert!(!is_taken(&ROUTES, &Method::GET, "/prometheus/metrics"));
     }
 }

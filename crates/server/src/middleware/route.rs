@@ -13,7 +13,20 @@ pub struct Route {
     pub what: &'static str,
     /// The role that is needed once credentials are configured.
     pub role: Role,
+    /// Set for routes of Prometheus' API that are served below `/prometheus`, too.
+    pub is_prefixed: bool,
     pub(crate) time: TimeLimit,
+}
+
+/// The prefix at which Mimir serves the API of Prometheus. Clients that know Mimir begin there.
+pub(crate) const PROMETHEUS_PREFIX: &str = "/prometheus";
+
+/// The path without Mimir's prefix.
+pub(crate) fn without_prefix(path: &str) -> &str {
+    match path.strip_prefix(PROMETHEUS_PREFIX) {
+        Some(rest) if rest.starts_with('/') => rest,
+        _ => path,
+    }
 }
 
 /// The path of the metrics of this process.
@@ -32,6 +45,14 @@ const EVENT_PATHS: &[&str] = &[
 ];
 
 impl Route {
+    /// The paths at which it is served.
+    pub fn paths(&self) -> impl Iterator<Item = String> {
+        let prefixed = self
+            .is_prefixed
+            .then(|| format!("{PROMETHEUS_PREFIX}{}", self.path));
+        std::iter::once(self.path.to_owned()).chain(prefixed)
+    }
+
     /// Whether it is about events: its errors are problem documents.
     pub(crate) fn is_of_events(&self) -> bool {
         let begins = |prefix: &&str| self.path.starts_with(*prefix);

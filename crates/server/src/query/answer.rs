@@ -349,7 +349,8 @@ impl AnswerSender {
         Self::of_type(JSON_TYPE, head)
     }
 
-    fn of_type(content_type: &'static str, head: oneshot::Sender<Response>) -> Self {
+    /// For an answer of another type.
+    pub(crate) fn of_type(content_type: &'static str, head: oneshot::Sender<Response>) -> Self {
         Self {
             content_type,
             head: Some(head),

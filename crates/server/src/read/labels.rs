@@ -114,7 +114,7 @@ pub(crate) async fn label_names(
 ) -> Result<Response, ApiError> {
     let database = app.database()?;
     let slot = app.limits.read_slot().await?;
-    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
+    let (query, limit) = label_query(&app, &params, params.list_selectors()?)?;
     let mut names = database.label_names(&query).await?;
     event_series::add_label_names(&app, &query, &mut names).await?;
     let warnings = truncate(&mut names, limit);
@@ -134,7 +134,7 @@ pub(crate) async fn label_values(
         return Err(ApiError::bad_data("invalid label name: \"\""));
     }
     let slot = app.limits.read_slot().await?;
-    let (query, limit) = label_query(&app, &params, params.selectors()?)?;
+    let (query, limit) = label_query(&app, &params, params.list_selectors()?)?;
     let mut values = database.label_values(&name, &query).await?;
     event_series::add_label_values(&app, &name, &query, &mut values).await?;
     let warnings = truncate(&mut values, limit);

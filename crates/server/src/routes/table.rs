@@ -10,14 +10,19 @@ use icecore_access::Role;
 
 use crate::admin::{maintenance, reload, tsdb};
 use crate::app::App;
-use crate::events::{admin as event_admin, catalog, metric_query, publish, search};
+use crate::events::{admin as event_admin, catalog, metric_query, publish, search as event_search};
 use crate::middleware::route::{Route, TimeLimit};
+use crate::openapi;
 use crate::opentsdb::{
     export as opentsdb_export, http as opentsdb, import as opentsdb_import, translate,
 };
 use crate::query::{evaluate, expression};
 use crate::read::{exemplars, export, federate, labels, remote_read};
-use crate::status::{access, buckets, features, health, info, metric_names, retention, targets};
+use crate::search;
+use crate::status::{
+    access, blocks, buckets, capabilities, features, health, info, metric_names, notifications,
+    replay, retention, rules, scrape_pools, self_metrics, targets,
+};
 use crate::ui;
 use crate::write::{grpc, import, otlp_http, remote_write};
 
@@ -39,9 +44,27 @@ const fn route(
             methods,
             what,
             role: Role::Read,
+            is_prefixed: false,
             time: TimeLimit::Request,
         },
         handler,
+    }
+}
+
+/// A route of Prometheus' API: it is served below Mimir's prefix, too.
+const fn prometheus(
+    path: &'static str,
+    methods: &'static [&'static str],
+    what: &'static str,
+    handler: fn() -> MethodRouter<Arc<App>>,
+) -> Endpoint {
+    let served = route(path, methods, what, handler);
+    Endpoint {
+        route: Route {
+            is_prefixed: true,
+            ..served.route
+        },
+        ..served
     }
 }
 
@@ -73,7 +96,7 @@ const fn query(
     what: &'static str,
     handler: fn() -> MethodRouter<Arc<App>>,
 ) -> Endpoint {
-    let served = route(path, GET_POST, what, handler);
+    let served = prometheus(path, GET_POST, what, handler);
     Endpoint {
         route: Route {
             time: TimeLimit::Query,
@@ -198,34 +221,34 @@ pub(super) const TABLE: &[Endpoint] = &[
             || post(reload::reload).put(reload::reload),
         ),
     ),
-    route("/api/v1/targets", GET, "what is scraped", || {
+    prometheus("/api/v1/targets", GET, "what is scraped", || {
         get(targets::targets)
     }),
-    route(
+    prometheus(
         "/api/v1/targets/metadata",
         GET,
         "type, unit and help of metrics, by target",
         || get(targets::metadata),
     ),
-    route(
+    prometheus(
         "/api/v1/scrape_pools",
         GET,
         "the names of jobs that are scraped",
         || get(targets::scrape_pools),
     ),
-    route(
+    prometheus(
         "/api/v1/status/config",
         GET,
         "the configuration file in force",
         || get(info::config),
     ),
-    route(
+    prometheus(
         "/api/v1/status/flags",
         GET,
         "every setting and its value",
         || get(info::flags),
     ),
-    route(
+    prometheus(
         "/api/v1/status/runtimeinfo",
         GET,
         "the process: since when, how many threads",
@@ -289,18 +312,18 @@ pub(super) const TABLE: &[Endpoint] = &[
         ),
     ),
     event_query("/api/search/events", "events that match", || {
-        post(search::events)
+        post(event_search::events)
     }),
     event_query(
         "/api/objql/query",
         "events that match, asked for in text",
-        || post(search::objql),
+        || post(event_search::objql),
     ),
     event_query("/events/sql", "SQL over events and their metrics", || {
-        post(search::sql)
+        post(event_search::sql)
     }),
     route("/api/events/{service}/{id}", GET, "one event", || {
-        get(search::event)
+        get(event_search::event)
     }),
     route(
         "/api/catalog/event-type",
@@ -426,7 +449,7 @@ pub(super) const TABLE: &[Endpoint] = &[
     ),
     unlimited(
         Role::Read,
-        route(
+        prometheus(
             "/api/v1/read",
             &["POST"],
             "Prometheus remote read, samples or chunks",
@@ -501,53 +524,143 @@ pub(super) const TABLE: &[Endpoint] = &[
         "a PromQL query at the steps of a range",
         || get(evaluate::range).post(evaluate::range),
     ),
-    route(
+    prometheus(
         "/api/v1/query_exemplars",
         GET_POST,
         "exemplars of the series that a query selects",
         || get(exemplars::exemplars).post(exemplars::exemplars),
     ),
-    route(
+    prometheus(
         "/api/v1/format_query",
         GET_POST,
         "a query, well laid out",
         || get(expression::format).post(expression::format),
     ),
-    route(
+    prometheus(
         "/api/v1/parse_query",
         GET_POST,
         "a query as a syntax tree",
         || get(expression::parse).post(expression::parse),
     ),
-    route("/api/v1/series", GET_POST, "series that match", || {
+    prometheus("/api/v1/series", GET_POST, "series that match", || {
         get(labels::series).post(labels::series)
     }),
-    route("/api/v1/labels", GET_POST, "label names", || {
+    prometheus("/api/v1/labels", GET_POST, "label names", || {
         get(labels::label_names).post(labels::label_names)
     }),
-    route(
+    prometheus(
         "/api/v1/label/{name}/values",
         GET_POST,
         "values of a label",
         || get(labels::label_values).post(labels::label_values),
     ),
-    route(
+    prometheus(
         "/api/v1/metadata",
         GET,
         "type, unit and help of metrics",
         || get(info::metadata),
     ),
-    route(
+    prometheus(
         "/api/v1/status/tsdb",
         GET_POST,
         "where the series come from",
         || get(info::tsdb).post(info::tsdb),
     ),
-    route(
+    prometheus(
         "/api/v1/status/buildinfo",
         GET,
         "which program this is",
         || get(info::build_info),
+    ),
+    prometheus(
+        "/api/v1/scrape_pools/config",
+        GET,
+        "the configuration of a job",
+        || get(scrape_pools::config),
+    ),
+    prometheus(
+        "/api/v1/targets/relabel_steps",
+        GET,
+        "the labels of a target after each rule of its job",
+        || get(scrape_pools::relabel_steps),
+    ),
+    prometheus(
+        "/api/v1/rules",
+        GET,
+        "rules, of which there are none",
+        || get(rules::rules),
+    ),
+    prometheus(
+        "/api/v1/alerts",
+        GET,
+        "alerts, of which there are none",
+        || get(rules::alerts),
+    ),
+    prometheus(
+        "/api/v1/alertmanagers",
+        GET,
+        "Alertmanagers, of which there are none",
+        || get(rules::alertmanagers),
+    ),
+    prometheus(
+        "/api/v1/features",
+        GET,
+        "what this server can do, in Prometheus' words",
+        || get(capabilities::status),
+    ),
+    prometheus(
+        "/api/v1/notifications",
+        GET,
+        "what people should know of this process",
+        || get(notifications::list),
+    ),
+    prometheus(
+        "/api/v1/notifications/live",
+        GET,
+        "the same as it changes",
+        || get(notifications::live),
+    ),
+    prometheus(
+        "/api/v1/search/metric_names",
+        GET_POST,
+        "metrics that match a few letters",
+        || get(search::metric_names).post(search::metric_names),
+    ),
+    prometheus(
+        "/api/v1/search/label_names",
+        GET_POST,
+        "labels that match a few letters",
+        || get(search::label_names).post(search::label_names),
+    ),
+    prometheus(
+        "/api/v1/search/label_values",
+        GET_POST,
+        "values of a label that match a few letters",
+        || get(search::label_values).post(search::label_values),
+    ),
+    prometheus(
+        "/api/v1/status/tsdb/blocks",
+        GET,
+        "buckets in the shape of blocks",
+        || get(blocks::status),
+    ),
+    prometheus(
+        "/api/v1/status/walreplay",
+        GET,
+        "how far the replay of the journal is",
+        || get(replay::status),
+    ),
+    prometheus(
+        "/api/v1/status/self_metrics",
+        GET,
+        "what this process counts, as JSON",
+        || get(self_metrics::status),
+    ),
+    prometheus(
+        "/api/v1/openapi.yaml",
+        GET,
+        "every route, as an OpenAPI document",
+        || get(openapi::document),
     ),
     route(
         "/api/v1/status/metric_names",

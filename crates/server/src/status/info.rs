@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::Uri;
 use axum::response::Response;
 use icecore_model::Metadata;
 use icecore_storage::{Cardinality, Gauges, LabelQuery, NamedCount, Ranking};
 use icecore_wire::prometheus::api_json::{write_list, write_string};
+use serde_json::json;
 
 use crate::app::App;
 use crate::events::series::add_metadata;
 use crate::middleware::error::ApiError;
-use crate::middleware::json::{small_success, success};
+use crate::middleware::json::{small_success, small_success_with, success};
 use crate::middleware::params::Params;
 use crate::middleware::rfc3339;
+use crate::middleware::route::PROMETHEUS_PREFIX;
 
 /// Default number of entries of each ranking.
 const RANKING_DEFAULT: i64 = 10;
@@ -105,22 +108,40 @@ fn write_count(out: &mut Vec<u8>, NamedCount { name, value }: &NamedCount) {
     out.extend_from_slice(format!(",\"value\":{value}}}").as_bytes());
 }
 
-/// Which program this is. The keys are those of Prometheus; what has no meaning here is empty.
-pub(crate) async fn build_info(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+/// The version of Prometheus whose API is served. Clients choose their requests by it.
+const PROMETHEUS_VERSION: &str = "3.15.0";
+
+/// The parts of Mimir's API beside Prometheus' that tools look for.
+const MIMIR_FEATURES: [&str; 4] = [
+    "alertmanager_config_api",
+    "federated_rules",
+    "query_sharding",
+    "ruler_config_api",
+];
+
+/// The version of the program. The keys are exactly those of Prometheus, whose schema is closed;
+/// below the prefix of Mimir there are two more, as in Mimir: by `features` Grafana and Mimir's
+/// tools tell what a server can do beside Prometheus.
+pub(crate) async fn build_info(
+    State(app): State<Arc<App>>,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     app.database()?;
+    let mut data = json!({
+        "version": PROMETHEUS_VERSION,
+        "revision": concat!("icecore-", env!("CARGO_PKG_VERSION")),
+        "branch": "",
+        "buildUser": "",
+        "buildDate": "",
+        "goVersion": "",
+    });
+    if uri.path().starts_with(PROMETHEUS_PREFIX) {
+        data["application"] = "Icecore".into();
+        // Texts, as Mimir has them. There are no rules yet, and none of the others.
+        data["features"] = MIMIR_FEATURES.iter().map(|name| (*name, "false")).collect();
+    }
     Ok(small_success(|out| {
-        write_object(
-            out,
-            &[
-                ("application", "Icecore"),
-                ("version", env!("CARGO_PKG_VERSION")),
-                ("revision", ""),
-                ("branch", ""),
-                ("buildUser", ""),
-                ("buildDate", ""),
-                ("goVersion", ""),
-            ],
-        );
+        out.extend_from_slice(data.to_string().as_bytes());
     }))
 }
 
@@ -142,8 +163,9 @@ pub(crate) async fn flags(State(app): State<Arc<App>>) -> Result<Response, ApiEr
     Ok(small_success(|out| write_object(out, &flags)))
 }
 
-/// The keys are those of Prometheus, and `webConfigProblem`. Tasks stand for goroutines; what only
-/// Go has is empty.
+/// The keys are exactly those of Prometheus, whose schema is closed. Tasks stand for goroutines;
+/// what only Go has is empty. A warning says why the rules of access in force are older than their
+/// file.
 pub(crate) async fn runtime_info(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     app.database()?;
     let state = app.scraping().map(|scraping| scraping.load_state());
@@ -154,14 +176,12 @@ pub(crate) async fn runtime_info(State(app): State<Arc<App>>) -> Result<Response
     let metrics = tokio::runtime::Handle::current().metrics();
     // Of the coarsest level, because something is left for so long. Empty, as in Prometheus, where
     // nothing is deleted for its age.
-    let data = serde_json::json!({
+    let data = json!({
         "startTime": rfc3339::format(app.started.at_ms),
         "CWD": app.started.directory,
         "hostname": app.started.hostname,
         "serverTime": rfc3339::format(app.clock().now_ms()),
         "reloadConfigSuccess": successful && access_problem.is_none(),
-        // Null unless the rules in force are older than the web configuration file.
-        "webConfigProblem": access_problem,
         "lastConfigTime": rfc3339::format(loaded_ms),
         // A journal record that cannot be read is kept and counted.
         "corruptionCount": app.database()?.gauges().journal_unreadable_epochs,
@@ -172,7 +192,11 @@ pub(crate) async fn runtime_info(State(app): State<Arc<App>>) -> Result<Response
         "GODEBUG": "",
         "storageRetention": app.retention().policy.as_ref().map_or_else(String::new, ToString::to_string),
     });
-    Ok(small_success(|out| {
+    let warnings: Vec<String> = access_problem
+        .map(|problem| format!("the web configuration file could not be used: {problem}"))
+        .into_iter()
+        .collect();
+    Ok(small_success_with(&warnings, |out| {
         out.extend_from_slice(data.to_string().as_bytes());
     }))
 }

@@ -41,8 +41,8 @@ fn targets_json(app: &App, pool: Option<&str>, active: bool, dropped: bool) -> V
     let pools = app.scraping().map(|scraping| scraping.pools());
     let pools = pools.unwrap_or_default();
     // Counts are of all pools, whichever is asked for.
-    let counts: Map<String, Value> = pools
-        .iter()
+    let counted = pools.iter().filter(|_| dropped);
+    let counts: Map<String, Value> = counted
         .map(|pool| (pool.name.clone(), pool.dropped_count.into()))
         .collect();
     let mut active_targets = Vec::new();
@@ -64,7 +64,8 @@ fn targets_json(app: &App, pool: Option<&str>, active: bool, dropped: bool) -> V
     json!({
         "activeTargets": active_targets,
         "droppedTargets": dropped_targets,
-        "droppedTargetCounts": dropped.then_some(counts),
+        // Empty, and not null, where they are not asked for: Prometheus' own schema says so.
+        "droppedTargetCounts": counts,
     })
 }
 

@@ -130,19 +130,21 @@ impl Connection {
 
     /// Reads chunks up to the last one; `None` when it never comes.
     pub(crate) async fn chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
-        loop {
-            let length = usize::from_str_radix(&self.line().await?, 16).ok()?;
-            let begin = body.len();
-            body.resize(begin + length, 0);
-            if self.stream.read_exact(&mut body[begin..]).await.is_err() {
-                body.truncate(begin);
-                return None;
-            }
-            self.line().await?;
-            if length == 0 {
-                return Some(());
-            }
+        while self.chunk(body).await? > 0 {}
+        Some(())
+    }
+
+    /// Reads one chunk and returns its length, which is 0 for the last one.
+    pub(crate) async fn chunk(&mut self, body: &mut Vec<u8>) -> Option<usize> {
+        let length = usize::from_str_radix(&self.line().await?, 16).ok()?;
+        let begin = body.len();
+        body.resize(begin + length, 0);
+        if self.stream.read_exact(&mut body[begin..]).await.is_err() {
+            body.truncate(begin);
+            return None;
         }
+        self.line().await?;
+        Some(length)
     }
 
     async fn line(&mut self) -> Option<String> {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use icecore_server::{Process, ServeError};
 use icecore_storage::Environment;
 use icecore_storage::testing::{FaultPlan, FaultStore};
+use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
@@ -61,6 +62,12 @@ async fn healthy_at_once_and_ready_later() {
     assert_eq!(served.get("/ui/", &[]).await.status, 200);
     let access = served.get("/api/v1/status/access", &[]).await;
     assert_eq!(access.data()["required"], false);
+    // And so is what says how far the start is.
+    let replay = served.get("/api/v1/status/walreplay", &[]).await.data();
+    assert_eq!(replay, json!({"min": 0, "max": 0, "current": 0}));
+    let notices = served.get("/api/v1/notifications", &[]).await.data();
+    let text = notices[0]["text"].as_str().unwrap();
+    assert!(text.contains("starting"), "{text}");
     for path in [
         "/",
         "/metrics",
@@ -87,6 +94,8 @@ async fn healthy_at_once_and_ready_later() {
     run.error(503, "unavailable");
     store.set_enabled(false);
     served.until_ready().await;
+    let notices = served.get("/api/v1/notifications", &[]).await.data();
+    assert_eq!(notices, json!([]));
     assert_eq!(served.get("/-/healthy", &[]).await.status, 200);
     assert_eq!(served.write(&payload).await.status, 204);
     served.stop().await.unwrap();

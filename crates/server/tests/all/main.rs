@@ -29,6 +29,7 @@ mod opentsdb_rolled;
 mod otlp;
 mod payload;
 mod prometheus;
+mod prometheus_api;
 mod query;
 mod query_columns;
 mod query_limits;

@@ -287,7 +287,7 @@ async fn parameters_that_are_wrong() {
         (
             QUERY,
             vec![("query", "up"), ("time", "yesterday")],
-            "invalid parameter \"time\": cannot parse \"yesterday\" to a valid timestamp",
+            "invalid parameter \"time\": invalid time value for 'time': cannot parse \"yesterday\" to a valid timestamp",
         ),
         (
             QUERY,

@@ -273,8 +273,11 @@ async fn a_reader_changes_nothing_by_any_route_and_verb() {
         ("step", "60"),
         ("assign_uids", "true"),
     ]);
-    for route in &ROUTES {
-        let path = path_of(route.path);
+    let paths = ROUTES
+        .iter()
+        .flat_map(|route| route.paths().map(move |path| (route, path_of(&path))));
+    // A stream of notices has no end that a client could wait for.
+    for (route, path) in paths.filter(|(_, path)| !path.ends_with("/live")) {
         for verb in VERBS {
             for query in ["", &everything, &query] {
                 let target = format!("{path}?{query}");

@@ -44,7 +44,7 @@ use crate::memory::HeadBudget;
 use append::Scratch;
 use flush::{FlushHold, FlushLog, FrozenHours, Quarantine, load_metadata, load_totals};
 use head::{Head, Sequencer};
-use journal::{Journal, forget_unreadable, recover};
+use journal::{Journal, ReplayProgress, forget_unreadable, recover};
 
 /// Time between commits where each is a PUT that costs money, and where it is a local file.
 const REMOTE_COMMIT_INTERVAL: Duration = Duration::from_millis(200);
@@ -73,7 +73,11 @@ pub(crate) struct Ingest {
 
 impl Ingest {
     /// Recovers what the journal holds.
-    pub(crate) async fn open(context: &Arc<Context>, buckets: &Arc<Buckets>) -> Result<Self> {
+    pub(crate) async fn open(
+        context: &Arc<Context>,
+        buckets: &Arc<Buckets>,
+        progress: &Arc<ReplayProgress>,
+    ) -> Result<Self> {
         let options = &context.options;
         let (engine, now_ms) = (&context.engine, context.started_ms);
         let view = engine.live_view();
@@ -87,7 +91,9 @@ impl Ingest {
         load_totals(&view, &head).await?;
         let flushed = buckets.tombstones().flushed_hours();
         let strict = options.journal.strict_recovery;
-        let recovered = recover(&view, &head, &context.pool, &flushed, strict, now_ms).await?;
+        let pool = &context.pool;
+        let recovering = recover(&view, &head, pool, &flushed, strict, now_ms, progress);
+        let recovered = recovering.await?;
         forget_unreadable(engine.db(), &head).await?;
         head.continue_at(recovered.next_seq, recovered.next_epoch);
         info!(

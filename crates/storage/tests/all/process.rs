@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use icecore_storage::inspect::{CheckReport, check};
 use icecore_storage::testing::{FaultPlan, FaultStore};
-use icecore_storage::{Database, Environment, ManualClock, Options};
+use icecore_storage::{Database, Environment, ManualClock, Options, ReplayProgress};
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::memory::InMemory;
 use tokio::runtime::Runtime;
@@ -34,6 +34,8 @@ pub(crate) struct Process {
     runtime: Option<Runtime>,
     pub(crate) db: Database,
     pub(crate) faults: FaultStore,
+    /// The replay at its start.
+    pub(crate) replay: Arc<ReplayProgress>,
 }
 
 impl World {
@@ -119,18 +121,19 @@ impl World {
         // open.
         let mut options = self.options.clone();
         options.store.take_over = true;
-        let opened = runtime.block_on(Database::open(
-            options,
-            Environment {
-                clock: Some(Arc::clone(&self.clock) as _),
-                object_store: Some(Arc::new(faults.clone())),
-            },
-        ));
+        let environment = Environment {
+            clock: Some(Arc::clone(&self.clock) as _),
+            object_store: Some(Arc::new(faults.clone())),
+        };
+        let replay = Arc::<ReplayProgress>::default();
+        let opening = Database::open_with_progress(options, environment, Arc::clone(&replay));
+        let opened = runtime.block_on(opening);
         match opened {
             Ok(db) => Ok(Process {
                 runtime: Some(runtime),
                 db,
                 faults,
+                replay,
             }),
             Err(cause) => {
                 faults.power_off();

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { getBuildInfo } from '../../api/status';
+import { getBuildInfo, ownVersion } from '../../api/status';
 import { getRuntimeInfo } from '../../api/server';
 import { formatElapsed } from '../../format/duration';
 import { formatCount } from '../../format/number';
@@ -23,7 +23,7 @@ export function Overview() {
   return (
     <dl class="facts">
       <Fact name="Version">
-        {build.data.application ?? ''} {build.data.version}
+        Icecore {ownVersion(build.data)} <span class="muted">(API of Prometheus {build.data.version})</span>
       </Fact>
       <Fact name="Started">
         <Time at={started} /> <span class="muted">({formatElapsed(Math.round(now - started))} ago)</span>

@@ -22,5 +22,6 @@ mod summary;
 
 pub(crate) use commit::{Durable, Journal, WriteTime};
 pub(crate) use drain::drain_epochs;
+pub use replay::ReplayProgress;
 pub(crate) use replay::recover;
 pub(crate) use summary::{forget_unreadable, summarize_epochs};

@@ -14,6 +14,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
@@ -39,6 +41,33 @@ const CHUNKS_AHEAD: usize = 6;
 
 /// Journal bytes between two lines of progress.
 const PROGRESS_BYTES: usize = 64 << 20;
+
+/// The progress of the replay at a start, in epochs of the journal. All numbers are 0 before it,
+/// and where there is no journal.
+#[derive(Debug, Default)]
+pub struct ReplayProgress {
+    first: AtomicU32,
+    last: AtomicU32,
+    current: AtomicU32,
+}
+
+impl ReplayProgress {
+    /// The first epoch of the journal.
+    pub fn first(&self) -> u32 {
+        self.first.load(Relaxed)
+    }
+
+    /// The last epoch, as far as it is known: the one that was open when the process ended is found
+    /// at the end.
+    pub fn last(&self) -> u32 {
+        self.last.load(Relaxed).max(self.current())
+    }
+
+    /// The epoch that is being replayed, or was last.
+    pub fn current(&self) -> u32 {
+        self.current.load(Relaxed)
+    }
+}
 
 /// Up to where buckets hold an hour.
 type Cursors = HashMap<FlushUnit, u64>;
@@ -71,6 +100,7 @@ pub(crate) async fn recover(
     flushed: &[(BucketStart, u64)],
     strict: bool,
     now_ms: i64,
+    progress: &Arc<ReplayProgress>,
 ) -> Result<Recovery> {
     let mut cursors = read_cursors(view).await?;
     for (hour, seq) in flushed {
@@ -86,17 +116,23 @@ pub(crate) async fn recover(
         strict,
         bytes: 0,
         found: read_watermark(view).await?,
+        progress: Arc::clone(progress),
     };
     for cursor in replay.cursors.values() {
         replay.found.next_seq = replay.found.next_seq.max(cursor + 1);
     }
     let summaries = read_summaries(view).await?;
+    if let (Some(first), Some(last)) = (summaries.keys().next(), summaries.keys().last()) {
+        progress.first.store(*first, Relaxed);
+        progress.last.store(*last, Relaxed);
+    }
     let ranges = replay.pass_over(&summaries);
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     let applying = tokio::task::spawn_blocking(move || replay.run(receiver));
     let read = read_journal(view, ranges, head, pool, sender).await;
     let replay = applying.await.map_err(Error::corrupt("replay stopped"))??;
     read?;
+    progress.current.store(progress.last(), Relaxed);
     head.summarized(summaries.keys().copied());
     head.account_index();
     Ok(replay.found)
@@ -233,6 +269,7 @@ struct Replay {
     strict: bool,
     bytes: usize,
     found: Recovery,
+    progress: Arc<ReplayProgress>,
 }
 
 impl Replay {
@@ -291,6 +328,7 @@ impl Replay {
             {
                 self.epoch = epoch;
                 self.series.clear();
+                self.progress.current.store(epoch, Relaxed);
             }
             let Some((epoch, seq)) = record.place else {
                 self.unreadable(&key, self.found.next_seq, "not a journal key");

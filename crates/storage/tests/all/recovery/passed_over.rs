@@ -387,3 +387,24 @@ fn passing_over_is_the_same_as_reading_everything() {
         stored.get()
     );
 }
+
+#[test]
+fn a_start_says_which_epochs_it_replays() {
+    let mut world = world();
+    world.options.journal.epoch_bytes_max = 1;
+    let said = |process: &Process| {
+        let replay = &process.replay;
+        (replay.first(), replay.last(), replay.current())
+    };
+    let (process, _) = three_epochs(&world);
+    assert_eq!(said(&process), (0, 0, 0), "a new store has no journal");
+    process.crash();
+    let process = world.start();
+    assert_eq!(said(&process), (1, 3, 3));
+    // An epoch that was open at the end has no summary.
+    process.run(write(&process.db, &[("b", T0 + 9, 1.0)]));
+    process.crash();
+    let (first, last, current) = said(&world.start());
+    assert_eq!(first, 1);
+    assert!(last > 3 && current == last, "{last} and {current}");
+}
