@@ -50,7 +50,7 @@ use crate::read::{
     self, BucketFigures, Cardinality, ExemplarList, ExemplarQuery, LabelQuery, NamedCount, Ranking,
     Reader, SelectStream, SeriesList,
 };
-use crate::retention::Retention;
+use crate::retention::{self, Retention};
 use crate::slate::engine::{Closed, Engine};
 use crate::slate::health::StoreFigures;
 use crate::slate::slate_metrics::SlateMetric;
@@ -166,9 +166,12 @@ impl Database {
                 "a restore into {location} has not finished: run it again, or remove what is there"
             ).into()));
         }
+        let retention_state = retention::stored_state(&engine.live_view()).await?;
+        let guarded_clock = retention::guarded_clock(&retention_state, &*clock);
         let context = Arc::new(Context {
             options,
             engine,
+            guarded_clock: Mutex::new(guarded_clock),
             started_ms: clock.now_ms(),
             clock,
             metrics: Arc::default(),
@@ -183,7 +186,7 @@ impl Database {
         let buckets = Arc::new(Buckets::load(&context, cache).await?);
         let ingest = Arc::new(Ingest::open(&context, &buckets).await?);
         let reader = Arc::new(Reader::new(&context, &buckets, Some(ingest.head())));
-        let retention = Arc::new(Retention::load(&context).await?);
+        let retention = Arc::new(Retention::new(&context, retention_state));
         let maintenance = Maintenance::new(&context, &buckets, &ingest, &reader, &retention);
         let maintenance = Arc::new(maintenance);
         // What is culled stays refused, also before somebody sets a policy.

@@ -84,6 +84,7 @@ impl Ingest {
         let now_ms = self.context.clock.now_ms();
         AppendTime {
             now_ms,
+            guarded_ms: self.context.guarded_ms(),
             process_s: self.context.process_s(now_ms),
         }
     }

@@ -86,8 +86,7 @@ impl Ingest {
         let started = std::time::Instant::now();
         load_totals(&view, &head).await?;
         let flushed = buckets.tombstones().flushed_hours();
-        let strict = options.journal.strict_recovery;
-        let recovered = recover(&view, &head, &context.pool, &flushed, strict, now_ms).await?;
+        let recovered = recover(context, &view, &head, &flushed).await?;
         forget_unreadable(engine.db(), &head).await?;
         head.continue_at(recovered.next_seq, recovered.next_epoch);
         info!(

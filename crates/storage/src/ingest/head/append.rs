@@ -47,6 +47,8 @@ pub(crate) struct AppendReceipt {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AppendTime {
     pub(crate) now_ms: i64,
+    /// The guarded time, by which running totals become idle.
+    pub(crate) guarded_ms: i64,
     pub(crate) process_s: u32,
 }
 
@@ -70,7 +72,7 @@ impl Head {
         if !created.is_empty() {
             resolve_new(batch, &created);
         }
-        let accumulated = self.accumulate(batch, time.now_ms);
+        let accumulated = self.accumulate(batch, time.guarded_ms);
         let mut appender = Appender {
             head: self,
             pages: PageCursor::new(self, sequencer.freeze.clone()),

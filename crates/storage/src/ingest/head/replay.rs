@@ -97,6 +97,7 @@ impl Head {
         mut block: ReplayedBlock,
         covered: &dyn Fn(FlushUnit) -> bool,
         now_ms: i64,
+        guarded_ms: i64,
     ) -> u64 {
         let mut touched = Touched::default();
         let starts: Starts = std::mem::take(&mut block.starts)
@@ -130,7 +131,7 @@ impl Head {
         }
         if !totals.is_empty() && !covered(FlushUnit::Totals) {
             touched.totals = totals.len() as u64;
-            self.replay_totals(totals, &starts, now_ms);
+            self.replay_totals(totals, &starts, guarded_ms);
         }
         touched.events = !block.events.is_empty() && !covered(FlushUnit::Events);
         self.sequencer.lock().note(epoch, seq, &touched, now_ms);
@@ -214,7 +215,12 @@ impl Head {
     }
 
     /// Sets totals to what they were after these points; nothing is added.
-    fn replay_totals(&self, replayed: Vec<(u32, i64, TotalValue)>, starts: &Starts, now_ms: i64) {
+    fn replay_totals(
+        &self,
+        replayed: Vec<(u32, i64, TotalValue)>,
+        starts: &Starts,
+        guarded_ms: i64,
+    ) {
         let index = self.index();
         let (mut pairs, mut bytes) = (Vec::new(), Vec::new());
         let mut totals = self.totals.lock();
@@ -224,7 +230,7 @@ impl Head {
                 series: SeriesKey::of(pairs.iter().copied(), &mut bytes),
                 end_ms,
                 start_ms: starts.get(&(series, end_ms)).copied().unwrap_or(0),
-                written_s: unix_seconds(now_ms),
+                written_s: unix_seconds(guarded_ms),
                 value,
             });
         }

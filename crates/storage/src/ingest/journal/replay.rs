@@ -26,6 +26,7 @@ use tracing::{error, info};
 
 use super::decoded::{DecodedBlock, DecodedRecord, decode_records};
 use super::summary::read_summaries;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ingest::head::{Head, SERIES_REFS_MAX, UNDEFINED};
 use crate::pool::Pool;
@@ -65,12 +66,10 @@ pub(crate) struct Recovery {
 /// Replays the journal into an empty head. `flushed` are hours with the sequence number up to which
 /// their buckets hold everything, beside what cursors say.
 pub(crate) async fn recover(
+    context: &Context,
     view: &View,
     head: &Arc<Head>,
-    pool: &Pool,
     flushed: &[(BucketStart, u64)],
-    strict: bool,
-    now_ms: i64,
 ) -> Result<Recovery> {
     let mut cursors = read_cursors(view).await?;
     for (hour, seq) in flushed {
@@ -82,8 +81,9 @@ pub(crate) async fn recover(
         cursors,
         series: Vec::new(),
         epoch: 0,
-        now_ms,
-        strict,
+        now_ms: context.started_ms,
+        guarded_ms: context.guarded_ms(),
+        strict: context.options.journal.strict_recovery,
         bytes: 0,
         found: read_watermark(view).await?,
     };
@@ -94,7 +94,7 @@ pub(crate) async fn recover(
     let ranges = replay.pass_over(&summaries);
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     let applying = tokio::task::spawn_blocking(move || replay.run(receiver));
-    let read = read_journal(view, ranges, head, pool, sender).await;
+    let read = read_journal(view, ranges, head, &context.pool, sender).await;
     let replay = applying.await.map_err(Error::corrupt("replay stopped"))??;
     read?;
     head.summarized(summaries.keys().copied());
@@ -230,6 +230,7 @@ struct Replay {
     series: Vec<u32>,
     epoch: u32,
     now_ms: i64,
+    guarded_ms: i64,
     strict: bool,
     bytes: usize,
     found: Recovery,
@@ -326,9 +327,14 @@ impl Replay {
         if !events.is_empty() && !covered(FlushUnit::Events) {
             self.found.events.push((seq, events.clone()));
         }
-        self.found.samples +=
-            self.head
-                .replay(self.epoch, seq, block.content, &covered, self.now_ms);
+        self.found.samples += self.head.replay(
+            self.epoch,
+            seq,
+            block.content,
+            &covered,
+            self.now_ms,
+            self.guarded_ms,
+        );
         if undefined > 0 {
             let reason = format!("{undefined} entries refer to series whose definition is missing");
             self.unreadable(key, seq, &reason);
