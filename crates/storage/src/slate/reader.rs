@@ -78,8 +78,12 @@ pub(crate) async fn open_reader(
     }
     let cache = block_and_meta_cache(options);
     let reader = open_pinned(&opened, options, DbReaderMode::FollowLatest, cache).await?;
-    reader.settle().await?;
-    Ok(reader)
+    let settled = reader.settle().await;
+    if settled.is_err() {
+        // One that is not closed keeps what it has replayed. Nothing depends on how it ends.
+        let _ = reader.close().await;
+    }
+    settled.map(|()| reader)
 }
 
 /// Opens a reader that shows the state that `mode` says, for as long as it is open.
