@@ -82,7 +82,7 @@ impl Collector {
     }
 
     /// Deletes what is old enough.
-    async fn collect_regularly(&self) -> store::Result<()> {
+    pub(super) async fn collect_regularly(&self) -> store::Result<()> {
         self.collect(self.options.clone()).await
     }
 
