@@ -1,6 +1,7 @@
 //! A log that gets shorter while it is read.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,9 @@ use slatedb::object_store::{
 use tokio::sync::{Notify, oneshot};
 
 use super::{bucket_key, eventually, in_memory, open, put};
+use crate::slate::engine::Engine;
 use crate::slate::follower::Follower;
+use crate::slate::read_view::View;
 use crate::slate::reader::open_reader;
 
 /// A store whose first request for the log waits until something else is done.
@@ -133,38 +136,72 @@ impl ObjectStore for Interrupted {
     }
 }
 
-/// SlateDB takes a file of the log that is missing for the end of the log.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_that_is_collected_while_it_is_read_hides_nothing() {
-    let (options, store) = in_memory();
-    let engine = open(&options, &store).await;
-    for id in 1..=3 {
-        put(&engine, bucket_key(60, id), b"x").await.unwrap();
-    }
+/// Reads while the log is put into a file, and deleted, behind the reader's back. SlateDB takes a
+/// file of the log that is missing for the end of the log.
+async fn while_shortening<T>(
+    engine: &Engine,
+    interrupted: &Interrupted,
+    reading: impl Future<Output = T>,
+) -> T {
     let (begun, asked) = oneshot::channel();
     let (finish, done) = oneshot::channel();
-    let interrupted = Interrupted::over(&store, LaterManifests::Listed);
     *interrupted.meanwhile.lock() = Some(Meanwhile { begun, done });
-    let reading = open_reader(&options, Some(interrupted as _));
     let shortening = async {
-        // The reader has its manifest. What it needs of the log goes into a file, and is deleted.
+        // The reader has its manifest.
         asked.await.unwrap();
         engine.flush_memtable().await.unwrap();
         let replayed = engine.db().manifest().replay_after_wal_id();
         for number in 0..replayed {
             let file = Path::from(format!("db/wal/{number:020}.sst"));
             // There may be none of that number.
-            let _ = store.delete(&file).await;
+            let _ = interrupted.inner.delete(&file).await;
         }
         finish.send(()).unwrap();
     };
-    let (reader, ()) = tokio::join!(reading, shortening);
-    let reader = reader.unwrap();
-    for id in 1..=3 {
-        let found = reader.view().get(&bucket_key(60, id)).await.unwrap();
+    let (read, ()) = tokio::join!(reading, shortening);
+    read
+}
+
+async fn write(engine: &Engine, ids: RangeInclusive<u32>) {
+    for id in ids {
+        put(engine, bucket_key(60, id), b"x").await.unwrap();
+    }
+}
+
+async fn check_all(view: &View, ids: RangeInclusive<u32>) {
+    for id in ids {
+        let found = view.get(&bucket_key(60, id)).await.unwrap();
         assert!(found.is_some(), "{id}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_is_collected_while_it_is_read_hides_nothing() {
+    let (options, store) = in_memory();
+    let engine = open(&options, &store).await;
+    write(&engine, 1..=3).await;
+    let interrupted = Interrupted::over(&store, LaterManifests::Listed);
+    let reading = open_reader(&options, Some(Arc::clone(&interrupted) as _));
+    let reader = while_shortening(&engine, &interrupted, reading).await;
+    let reader = reader.unwrap();
+    check_all(&reader.view(), 1..=3).await;
     reader.close().await.unwrap();
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_is_collected_while_it_is_followed_hides_nothing() {
+    let (options, store) = in_memory();
+    let engine = open(&options, &store).await;
+    write(&engine, 1..=3).await;
+    let interrupted = Interrupted::over(&store, LaterManifests::Listed);
+    let follower = Follower::over(&options, Arc::clone(&interrupted) as _, Duration::ZERO);
+    let opened = while_shortening(&engine, &interrupted, follower.state()).await;
+    check_all(&opened.unwrap().view(), 1..=3).await;
+    // Given back, it is moved on.
+    write(&engine, 4..=6).await;
+    let stepped = while_shortening(&engine, &interrupted, follower.state()).await;
+    check_all(&stepped.unwrap().view(), 1..=6).await;
     engine.close().await.unwrap();
 }
 
