@@ -172,7 +172,7 @@ impl Database {
             options,
             engine,
             guarded_clock: Mutex::new(guarded_clock),
-            started_ms: clock.now_ms(),
+            opened_elapsed_ms: clock.elapsed_ms(),
             clock,
             metrics: Arc::default(),
             pool: Pool::for_requests()?,
@@ -546,9 +546,9 @@ impl Database {
 
     pub fn gauges(&self) -> Gauges {
         let (ingest, head) = (&self.ingest, self.ingest.head());
-        let now_ms = self.context.clock.now_ms();
+        let elapsed_ms = self.context.clock.elapsed_ms();
         let journal = head.journal_state();
-        let oldest_ms = journal.oldest_epoch_ms.unwrap_or(now_ms);
+        let oldest_ms = journal.oldest_epoch_ms.unwrap_or(elapsed_ms);
         let durable_below = ingest.journal().durable_below().min(journal.next_seq);
         let hours = head.open_hours();
         let totals = {
@@ -566,7 +566,7 @@ impl Database {
             journal_lag: journal.next_seq - durable_below,
             journal_epochs: journal.epochs,
             journal_unreadable_epochs: journal.unreadable_epochs,
-            oldest_epoch_age_s: (now_ms - oldest_ms) as f64 / 1e3,
+            oldest_epoch_age_s: (elapsed_ms - oldest_ms) as f64 / 1e3,
             chunk_cache_bytes: self.buckets.cache().bytes(),
             event_cell_cache_bytes: self.buckets.cache().event_cells.bytes(),
             metadata: head.metadata.read().len(),

@@ -75,7 +75,7 @@ impl Ingest {
     /// Recovers what the journal holds.
     pub(crate) async fn open(context: &Arc<Context>, buckets: &Arc<Buckets>) -> Result<Self> {
         let options = &context.options;
-        let (engine, now_ms) = (&context.engine, context.started_ms);
+        let (engine, now_ms) = (&context.engine, context.clock.now_ms());
         let view = engine.live_view();
         let budget = HeadBudget::choose(&options.head);
         let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), now_ms);

@@ -45,6 +45,7 @@ fn write(head: &Head, series: impl Iterator<Item = usize>, reversed: bool, proce
     let time = AppendTime {
         now_ms,
         guarded_ms: now_ms,
+        elapsed_ms: now_ms,
         process_s,
     };
     assert!(head.append(&mut buffers, time, usize::MAX).is_ok());

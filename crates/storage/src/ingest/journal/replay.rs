@@ -28,7 +28,7 @@ use super::decoded::{DecodedBlock, DecodedRecord, decode_records};
 use super::summary::read_summaries;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::ingest::head::{Head, SERIES_REFS_MAX, UNDEFINED};
+use crate::ingest::head::{AppendTime, Head, SERIES_REFS_MAX, UNDEFINED};
 use crate::pool::Pool;
 use crate::slate::read_view::{ScanKind, View};
 
@@ -81,8 +81,7 @@ pub(crate) async fn recover(
         cursors,
         series: Vec::new(),
         epoch: 0,
-        now_ms: context.started_ms,
-        guarded_ms: context.guarded_ms(),
+        time: AppendTime::of(context),
         strict: context.options.journal.strict_recovery,
         bytes: 0,
         found: read_watermark(view).await?,
@@ -229,8 +228,7 @@ struct Replay {
     /// there. Numbers are dense.
     series: Vec<u32>,
     epoch: u32,
-    now_ms: i64,
-    guarded_ms: i64,
+    time: AppendTime,
     strict: bool,
     bytes: usize,
     found: Recovery,
@@ -248,7 +246,8 @@ impl Replay {
             let next_seq = summary.last_seq.saturating_add(1);
             self.found.next_seq = self.found.next_seq.max(next_seq);
             if summary.is_covered(|unit| self.cursors.get(&unit).copied()) {
-                self.head.skipped_epoch(*epoch, summary, self.now_ms);
+                self.head
+                    .skipped_epoch(*epoch, summary, self.time.elapsed_ms);
                 covered.push(*epoch);
             }
         }
@@ -327,14 +326,9 @@ impl Replay {
         if !events.is_empty() && !covered(FlushUnit::Events) {
             self.found.events.push((seq, events.clone()));
         }
-        self.found.samples += self.head.replay(
-            self.epoch,
-            seq,
-            block.content,
-            &covered,
-            self.now_ms,
-            self.guarded_ms,
-        );
+        self.found.samples += self
+            .head
+            .replay(self.epoch, seq, block.content, &covered, self.time);
         if undefined > 0 {
             let reason = format!("{undefined} entries refer to series whose definition is missing");
             self.unreadable(key, seq, &reason);
@@ -387,7 +381,7 @@ impl Replay {
             epoch, seq, reason, "cannot read a journal record: its epoch is kept"
         );
         self.found.unreadable += 1;
-        self.head.unreadable(epoch, seq, self.now_ms);
+        self.head.unreadable(epoch, seq, self.time.elapsed_ms);
     }
 }
 
