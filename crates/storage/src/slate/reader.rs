@@ -93,9 +93,23 @@ pub(super) async fn open_pinned(
     mode: DbReaderMode,
     cache: Arc<dyn DbCache>,
 ) -> Result<Reader> {
-    let clock = SteppedClock::new();
     // From before the first look at the manifest on.
     let lock = ReaderLock::acquire(&opened.location);
+    let reader = open_unseen(opened, options, mode, cache).await?;
+    Ok(Reader {
+        _lock: lock,
+        ..reader
+    })
+}
+
+/// [`open_pinned`] for the writer itself, to which the reader is none of another program.
+pub(super) async fn open_unseen(
+    opened: &OpenedStore,
+    options: &StoreOptions,
+    mode: DbReaderMode,
+    cache: Arc<dyn DbCache>,
+) -> Result<Reader> {
+    let clock = SteppedClock::new();
     let reader = DbReader::builder(opened.path.clone(), Arc::clone(&opened.store))
         .with_reader_mode(mode)
         .with_merge_operator(Arc::new(RecordMergeOperator))
@@ -121,7 +135,7 @@ pub(super) async fn open_pinned(
         path: opened.path.clone(),
         location: opened.location.clone(),
         clock,
-        _lock: lock,
+        _lock: None,
     })
 }
 

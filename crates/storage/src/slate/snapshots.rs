@@ -20,7 +20,7 @@ use slatedb::{Checkpoint, DbReaderMode};
 
 use super::engine::{Engine, block_and_meta_cache};
 use super::object_store::OpenedStore;
-use super::reader::{OwnedReader, Reader, open_pinned};
+use super::reader::{OwnedReader, Reader, open_pinned, open_unseen};
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 
@@ -196,7 +196,7 @@ impl Engine {
         };
         let mode = DbReaderMode::Checkpoint(checkpoint.id);
         let cache = block_and_meta_cache(&self.options);
-        let reader = open_pinned(&opened, &self.options, mode, cache).await?;
+        let reader = open_unseen(&opened, &self.options, mode, cache).await?;
         Ok(Some(OwnedReader::new(reader)))
     }
 
