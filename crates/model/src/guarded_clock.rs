@@ -56,7 +56,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{HOUR_MS, ManualClock};
+    use crate::{HOUR_MS, ManualClock, SystemClock};
 
     const DAY_MS: i64 = 24 * HOUR_MS;
     const RELEASED_MS: i64 = 500 * DAY_MS;
@@ -107,6 +107,9 @@ mod tests {
         machine.advance(1000 * DAY_MS);
         machine.jump(-900 * DAY_MS);
         assert_eq!(clock.advance(&machine), RELEASED_MS);
+        // 56 years after 1970, in which this was written.
+        let mut clock = GuardedClock::starting(Some(0), &SystemClock);
+        assert!(clock.advance(&SystemClock) > 56 * 365 * DAY_MS);
     }
 
     proptest! {

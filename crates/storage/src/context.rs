@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use icecore_model::Clock;
+use icecore_model::{Clock, GuardedClock};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::metrics::Metrics;
@@ -15,7 +16,10 @@ pub(crate) struct Context {
     pub(crate) options: Options,
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) started_ms: i64,
+    /// The clock of everything that is dropped, hidden, refused or forgotten for its age.
+    pub(crate) guarded_clock: Mutex<GuardedClock>,
+    /// When the database was opened, by monotonic time.
+    pub(crate) opened_elapsed_ms: i64,
     pub(crate) metrics: Arc<Metrics>,
     /// The CPU pools of requests and of jobs.
     pub(crate) pool: Pool,
@@ -27,9 +31,19 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Returns the guarded time in milliseconds.
+    pub(crate) fn guarded_ms(&self) -> i64 {
+        self.guarded_clock.lock().advance(self.clock.as_ref())
+    }
+
+    /// Returns the milliseconds since the database was opened, however the machine's clock is set.
+    pub(crate) fn open_for_ms(&self) -> i64 {
+        self.clock.elapsed_ms() - self.opened_elapsed_ms
+    }
+
     /// Seconds since the database was opened, plus one, so that 0 means never.
-    pub(crate) fn process_s(&self, now_ms: i64) -> u32 {
-        u32::try_from((now_ms - self.started_ms) / 1000 + 1).unwrap_or(1)
+    pub(crate) fn process_s(&self) -> u32 {
+        u32::try_from(self.open_for_ms() / 1000 + 1).unwrap_or(1)
     }
 }
 

@@ -50,7 +50,7 @@ use crate::read::{
     self, BucketFigures, Cardinality, ExemplarList, ExemplarQuery, LabelQuery, NamedCount, Ranking,
     Reader, SelectStream, SeriesList,
 };
-use crate::retention::Retention;
+use crate::retention::{self, Retention};
 use crate::slate::engine::{Closed, Engine};
 use crate::slate::health::StoreFigures;
 use crate::slate::slate_metrics::SlateMetric;
@@ -182,10 +182,13 @@ impl Database {
                 "a restore into {location} has not finished: run it again, or remove what is there"
             ).into()));
         }
+        let retention_state = retention::stored_state(&engine.live_view()).await?;
+        let guarded_clock = retention::guarded_clock(&retention_state, &*clock);
         let context = Arc::new(Context {
             options,
             engine,
-            started_ms: clock.now_ms(),
+            guarded_clock: Mutex::new(guarded_clock),
+            opened_elapsed_ms: clock.elapsed_ms(),
             clock,
             metrics: Arc::default(),
             pool: Pool::for_requests()?,
@@ -199,7 +202,7 @@ impl Database {
         let buckets = Arc::new(Buckets::load(&context, cache).await?);
         let ingest = Arc::new(Ingest::open(&context, &buckets, &progress).await?);
         let reader = Arc::new(Reader::new(&context, &buckets, Some(ingest.head())));
-        let retention = Arc::new(Retention::load(&context).await?);
+        let retention = Arc::new(Retention::new(&context, retention_state));
         let maintenance = Maintenance::new(&context, &buckets, &ingest, &reader, &retention);
         let maintenance = Arc::new(maintenance);
         // What is culled stays refused, also before somebody sets a policy.
@@ -566,9 +569,9 @@ impl Database {
 
     pub fn gauges(&self) -> Gauges {
         let (ingest, head) = (&self.ingest, self.ingest.head());
-        let now_ms = self.context.clock.now_ms();
+        let elapsed_ms = self.context.clock.elapsed_ms();
         let journal = head.journal_state();
-        let oldest_ms = journal.oldest_epoch_ms.unwrap_or(now_ms);
+        let oldest_ms = journal.oldest_epoch_ms.unwrap_or(elapsed_ms);
         let durable_below = ingest.journal().durable_below().min(journal.next_seq);
         let hours = head.open_hours();
         let totals = {
@@ -586,7 +589,7 @@ impl Database {
             journal_lag: journal.next_seq - durable_below,
             journal_epochs: journal.epochs,
             journal_unreadable_epochs: journal.unreadable_epochs,
-            oldest_epoch_age_s: (now_ms - oldest_ms) as f64 / 1e3,
+            oldest_epoch_age_s: (elapsed_ms - oldest_ms) as f64 / 1e3,
             chunk_cache_bytes: self.buckets.cache().bytes(),
             event_cell_cache_bytes: self.buckets.cache().event_cells.bytes(),
             metadata: head.metadata.read().len(),

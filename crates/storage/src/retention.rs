@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use icecore_model::retention::RetentionPolicy;
 use icecore_model::rollup::Resolution;
-use icecore_model::{GuardedClock, HOUR_MS};
+use icecore_model::{Clock, GuardedClock, HOUR_MS};
 use icecore_records::key;
 use icecore_records::retention_state::{self, RetentionState};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use slatedb::WriteBatch;
 use tracing::warn;
 
@@ -35,21 +35,16 @@ pub(crate) struct Retention {
     policy: RwLock<Option<Arc<RetentionPolicy>>>,
     /// As it is stored.
     state: RwLock<RetentionState>,
-    clock: Mutex<GuardedClock>,
 }
 
 impl Retention {
-    /// What a store remembers. The policy is set by whoever opens it.
-    pub(crate) async fn load(context: &Arc<Context>) -> Result<Self> {
-        let state = stored_state(&context.engine.live_view()).await?;
-        let stored_ms = Some(state.clock_ms).filter(|stored_ms| *stored_ms != 0);
-        let clock = GuardedClock::starting(stored_ms, context.clock.as_ref());
-        Ok(Self {
+    /// Goes on from the state that a store remembers, without a policy.
+    pub(crate) fn new(context: &Arc<Context>, state: RetentionState) -> Self {
+        Self {
             context: Arc::clone(context),
             policy: RwLock::default(),
             state: RwLock::new(state),
-            clock: Mutex::new(clock),
-        })
+        }
     }
 
     pub(crate) fn policy(&self) -> Option<Arc<RetentionPolicy>> {
@@ -62,7 +57,7 @@ impl Retention {
 
     /// The guarded time.
     pub(crate) fn now_ms(&self) -> i64 {
-        self.clock.lock().advance(self.context.clock.as_ref())
+        self.context.guarded_ms()
     }
 
     /// By level: what is older is not kept at it.
@@ -134,7 +129,14 @@ impl Retention {
     }
 }
 
-async fn stored_state(view: &View) -> Result<RetentionState> {
+/// Returns the guarded clock of a database that remembers this state.
+pub(crate) fn guarded_clock(state: &RetentionState, machine: &dyn Clock) -> GuardedClock {
+    let stored_ms = Some(state.clock_ms).filter(|stored_ms| *stored_ms != 0);
+    GuardedClock::starting(stored_ms, machine)
+}
+
+/// Reads the state that a store remembers.
+pub(crate) async fn stored_state(view: &View) -> Result<RetentionState> {
     let Some(value) = view.get(&key::retention_state()).await? else {
         return Ok(RetentionState::default());
     };

@@ -12,21 +12,23 @@
 //! Holds always:
 //! - A file that has half of what a merged one may have is never read again to be merged, so that
 //!   an event is rewritten a few times, and not with each merge.
-//! - Sealing goes on meanwhile: `files` is held for the batch alone.
+//! - Sealing goes on meanwhile: `files` is held for the batch alone, and for dropping files, not
+//!   while the lists of snapshots are read.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use icecore_model::StoreError;
-use icecore_model::event::EventBatch;
+use icecore_model::event::{EventBatch, EventFileInfo};
 
 use super::Engine;
 use super::accept::unavailable;
 use super::file_list::{self, EventFile};
+use super::kept_files::KeptFiles;
 use super::merge_events::MergedEvents;
 use super::prepared::on_cpu;
-use super::seal::{EncodedFile, FileGroup, FileWork, Unlisted, indexed_fields, path_of};
+use super::seal::{EncodedFile, FileGroup, Unlisted, indexed_fields, path_of};
 use crate::{FileBytes, FileRows, FileScan, FileSize, Problem};
 
 /// Bytes of files that are merged into one. The new file is in memory while it is made, and some
@@ -197,21 +199,23 @@ impl Engine {
     /// Drops files that nobody lists any more: retired ones after a while, and what a crash has
     /// left behind.
     pub(super) async fn clean_up(&self) -> Result<(), Problem> {
-        let _merging = self.merging.lock().await;
-        let mut work = self.files.lock().await;
-        self.drop_unlisted(&mut work).await.map_err(unavailable)
+        let mut kept = self.merging.lock().await;
+        self.drop_unlisted(&mut kept).await.map_err(unavailable)
     }
 
     /// A file is dropped when it has not been listed for a while: whatever a batch was answered
     /// with, views that began before it took the file off the list may be reading it until then.
-    async fn drop_unlisted(&self, work: &mut FileWork) -> Result<(), StoreError> {
+    async fn drop_unlisted(&self, kept: &mut KeptFiles) -> Result<(), StoreError> {
         // Present first and looked up then: a file that is in neither was written in between.
         let mut present = self.store.files().list().await?;
         let newest_ms = present.iter().map(|file| file.modified_ms).max();
-        let snapshot = self.store.snapshot().await?;
-        let listed = file_list::all_files(&*snapshot).await?;
-        let listed: HashSet<&str> = listed.iter().map(|file| file.path.as_str()).collect();
-        present.retain(|file| !listed.contains(file.path.as_str()));
+        self.leave_unlisted(&mut present).await?;
+        // Sealing does not wait for the lists of snapshots: the first look reads all of them.
+        let paths = present.iter().map(|file| file.path.clone()).collect();
+        let not_kept: HashSet<String> = self.not_kept(kept, paths).await?.into_iter().collect();
+        let mut work = self.files.lock().await;
+        // A seal that is tried again may have listed some since.
+        self.leave_unlisted(&mut present).await?;
         let (now_ms, grace) = (self.clock.elapsed_ms(), self.options.file_grace);
         let long_ago_ms = now_ms.saturating_sub(grace.as_millis() as i64);
         let orphan_ms = self.options.orphan_age.as_millis() as i64;
@@ -228,15 +232,12 @@ impl Engine {
             });
             let is_old =
                 known.is_retired || file.modified_ms <= old_ms || known.since_ms <= known_long_ms;
-            if known.since_ms <= long_ago_ms && is_old {
+            let is_free = not_kept.contains(&file.path);
+            if is_free && known.since_ms <= long_ago_ms && is_old {
                 due.push((file.path.clone(), known.is_retired));
             }
             work.unlisted.insert(file.path, known);
         }
-        let paths = due.iter().map(|(path, _)| path.clone()).collect();
-        let paths = self.not_kept(&mut work.kept, paths).await?;
-        let not_kept: HashSet<String> = paths.into_iter().collect();
-        due.retain(|(path, _)| not_kept.contains(path));
         let mut failed = Ok(());
         for (path, is_retired) in due {
             // One that cannot be deleted keeps no other.
@@ -253,6 +254,15 @@ impl Engine {
             }
         }
         failed
+    }
+
+    /// Removes the files from `files` that are listed now.
+    async fn leave_unlisted(&self, files: &mut Vec<EventFileInfo>) -> Result<(), StoreError> {
+        let snapshot = self.store.snapshot().await?;
+        let listed = file_list::all_files(&*snapshot).await?;
+        let listed: HashSet<&str> = listed.iter().map(|file| file.path.as_str()).collect();
+        files.retain(|file| !listed.contains(file.path.as_str()));
+        Ok(())
     }
 }
 

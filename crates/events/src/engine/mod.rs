@@ -67,6 +67,7 @@ use crate::{EventIdSource, FileFormat, Problem, Registry};
 use apply::Undecided;
 use commit_order::CommitOrder;
 use flush::Flusher;
+use kept_files::KeptFiles;
 use memory::Memory;
 use not_registered::LoggedTypes;
 use quarantine::Lists;
@@ -120,7 +121,7 @@ struct Engine {
     /// One flush at a time.
     flusher: AsyncMutex<Flusher>,
     /// One at a time replaces or drops files. Taken before `files`, and held for long.
-    merging: AsyncMutex<()>,
+    merging: AsyncMutex<KeptFiles>,
     /// One at a time changes the list of files.
     files: AsyncMutex<FileWork>,
     /// One at a time changes quarantine and dead letters.
@@ -168,7 +169,7 @@ impl Events {
             appending: AsyncMutex::new(()),
             adding: AsyncMutex::new(()),
             flusher: AsyncMutex::new(recovered.flusher),
-            merging: AsyncMutex::new(()),
+            merging: AsyncMutex::default(),
             files: AsyncMutex::default(),
             lists: AsyncMutex::new(lists.map_err(Problem::from_store)?),
             unregistered: UnregisteredTypes::default(),

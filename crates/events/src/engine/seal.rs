@@ -23,7 +23,6 @@ use icecore_model::event::{EventBatch, EventWindow, Week};
 use super::Engine;
 use super::accept::unavailable;
 use super::file_list::EventFile;
-use super::kept_files::KeptFiles;
 use super::prepared::on_cpu;
 use super::retention::is_over;
 use super::tail::TailBlock;
@@ -36,7 +35,6 @@ pub(super) struct FileWork {
     is_uncertain: bool,
     /// Files that are present and not listed. Readers may still be at them.
     pub(super) unlisted: HashMap<String, Unlisted>,
-    pub(super) kept: KeptFiles,
     /// Cells that were dropped, so that it is not done again and again.
     pub(super) dropped_cells: HashSet<(EventWindow, Week, u32)>,
     /// The day on which sets without cells were last looked for.

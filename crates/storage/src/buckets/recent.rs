@@ -23,7 +23,7 @@ pub(crate) struct RecentWrites {
 /// What is known at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recent {
-    /// When a flush into the bucket ended last, in this process.
+    /// When a flush into the bucket ended last, in this process, by monotonic time.
     pub(crate) written_ms: BTreeMap<Bucket, i64>,
     /// Coarse buckets with late samples.
     pub(crate) dirty: BTreeSet<Bucket>,
@@ -49,12 +49,12 @@ impl Drop for WriteCount<'_> {
 
 impl RecentWrites {
     /// A flush into a bucket has ended; `late` where it came after the bucket was built.
-    pub(crate) fn note(&self, bucket: Bucket, now_ms: i64, late: bool) {
+    pub(crate) fn note(&self, bucket: Bucket, elapsed_ms: i64, late: bool) {
         if let Some(counted) = &mut *self.counted.lock() {
             counted.insert(bucket);
         }
         let mut known = self.known.lock();
-        known.written_ms.insert(bucket, now_ms);
+        known.written_ms.insert(bucket, elapsed_ms);
         if late {
             known.dirty.insert(bucket);
         }

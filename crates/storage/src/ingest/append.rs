@@ -32,7 +32,7 @@ impl Ingest {
         F: FnOnce(&mut WriteBatch<'_>) -> Result<(), E>,
     {
         let mut scratch = self.take_scratch();
-        let time = self.time();
+        let time = AppendTime::of(&self.context);
         let _references = self.head.hold_references();
         let mut batch = WriteBatch::new(&self.head, &mut scratch.batch, time.now_ms);
         fill(&mut batch).map_err(WriteError::Decode)?;
@@ -80,14 +80,6 @@ impl Ingest {
         };
         self.give_back(scratch);
         Ok((outcome, Some(durable)))
-    }
-
-    fn time(&self) -> AppendTime {
-        let now_ms = self.context.clock.now_ms();
-        AppendTime {
-            now_ms,
-            process_s: self.context.process_s(now_ms),
-        }
     }
 
     /// Refuses when the head or the store cannot keep up.

@@ -181,12 +181,13 @@ struct Due {
 }
 
 fn due(ingest: &Ingest) -> Due {
-    let now_ms = ingest.context.clock.now_ms();
+    let clock = &ingest.context.clock;
+    let (now_ms, elapsed_ms) = (clock.now_ms(), clock.elapsed_ms());
     let options = &ingest.context.options;
     let keep_ms = options.journal.epoch_keep_max.as_millis() as i64;
-    let open = ingest.head.open_units(now_ms, now_ms - keep_ms);
+    let open = ingest.head.open_units(now_ms, elapsed_ms - keep_ms);
     let grace_ms = options.head.flush_grace.as_millis() as i64;
-    let is_quiet = |last_write_ms: i64| now_ms >= last_write_ms + grace_ms;
+    let is_quiet = |last_write_ms: i64| elapsed_ms >= last_write_ms + grace_ms;
     let has_ended = |hour: BucketStart| now_ms >= hour.end_ms(BucketSize::HOUR) + grace_ms;
     let windows = open_windows(&open, now_ms);
     let mut due = Due {
@@ -237,6 +238,7 @@ fn due(ingest: &Ingest) -> Due {
 struct OpenWindow {
     /// Ascending, at least one.
     hours: Vec<BucketStart>,
+    /// By monotonic time.
     last_write_ms: i64,
 }
 

@@ -32,7 +32,7 @@ impl Ingest {
         let encoded = scratch.encoder.finish();
         self.give_back(scratch);
         self.admit_block()?;
-        let (seq, epoch) = self.head.append_events(self.context.clock.now_ms());
+        let (seq, epoch) = self.head.append_events(self.context.clock.elapsed_ms());
         let ticket = self.journal.ticket(seq, epoch);
         Ok((seq, ticket.fill(encoded, Duration::ZERO)))
     }

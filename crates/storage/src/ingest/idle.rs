@@ -21,7 +21,7 @@ const FORGET_MAX: Duration = Duration::from_secs(10);
 /// Forgets idle series, some at a time: requests wait while some are forgotten.
 pub(crate) async fn forget_idle(ingest: &Arc<Ingest>) -> Result<()> {
     let idle_s = ingest.context.options.head.series_idle_max.as_secs();
-    let now_s = u64::from(ingest.context.process_s(ingest.context.clock.now_ms()));
+    let now_s = u64::from(ingest.context.process_s());
     let Some(before) = now_s.checked_sub(idle_s) else {
         return Ok(());
     };

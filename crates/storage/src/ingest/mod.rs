@@ -79,7 +79,7 @@ impl Ingest {
         progress: &Arc<ReplayProgress>,
     ) -> Result<Self> {
         let options = &context.options;
-        let (engine, now_ms) = (&context.engine, context.started_ms);
+        let (engine, now_ms) = (&context.engine, context.clock.now_ms());
         let view = engine.live_view();
         let budget = HeadBudget::choose(&options.head);
         let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), now_ms);
@@ -90,10 +90,7 @@ impl Ingest {
         let started = std::time::Instant::now();
         load_totals(&view, &head).await?;
         let flushed = buckets.tombstones().flushed_hours();
-        let strict = options.journal.strict_recovery;
-        let pool = &context.pool;
-        let recovering = recover(&view, &head, pool, &flushed, strict, now_ms, progress);
-        let recovered = recovering.await?;
+        let recovered = recover(context, &view, &head, &flushed, progress).await?;
         forget_unreadable(engine.db(), &head).await?;
         head.continue_at(recovered.next_seq, recovered.next_epoch);
         info!(

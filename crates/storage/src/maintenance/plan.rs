@@ -30,13 +30,15 @@ pub(crate) struct PlanInput<'s> {
     pub(crate) buckets: &'s BTreeSet<Bucket>,
     /// Buckets of windows whose sources are gone.
     pub(crate) gone: &'s [Bucket],
-    /// When buckets were last written to, as far as that is known.
+    /// When buckets were last written to, as far as that is known, by monotonic time.
     pub(crate) written_ms: &'s BTreeMap<Bucket, i64>,
     /// Samples per series of coarse buckets, as far as that is known.
     pub(crate) samples: &'s BTreeMap<Bucket, u64>,
     /// Hours that the head holds something of and that must be flushed before they are copied.
     pub(crate) busy_hours: &'s BTreeSet<BucketStart>,
+    /// The time of day, and monotonic time.
     pub(crate) now_ms: i64,
+    pub(crate) elapsed_ms: i64,
     /// How long a window must have been closed, and quiet. Asked for, no time.
     pub(crate) delay_ms: i64,
     /// Somebody asked for everything that is closed to be coarse.
@@ -119,9 +121,9 @@ impl PlanInput<'_> {
 
     fn is_quiet(&self, target: Bucket, sources: &[Bucket]) -> bool {
         let delay_ms = if self.everything { 0 } else { self.delay_ms };
-        let quiet_since_ms = self.now_ms.saturating_sub(delay_ms);
+        let quiet_since_ms = self.elapsed_ms.saturating_sub(delay_ms);
         let written = |source: &Bucket| self.written_ms.get(source).copied();
-        target.end_ms() <= quiet_since_ms
+        target.end_ms() <= self.now_ms.saturating_sub(delay_ms)
             && hours_in(self.busy_hours, target).next().is_none()
             && (self.everything
                 || sources

@@ -39,10 +39,16 @@ pub(crate) async fn create(
             "there are {SNAPSHOTS_MAX} snapshots: delete some first"
         )));
     }
+    // The guarded clock is faster than time while it is behind. A lifetime that began behind the
+    // machine's clock would end early.
+    let (machine_ms, guarded_ms) = (
+        maintenance.context.clock.now_ms(),
+        maintenance.retention.now_ms(),
+    );
     let snapshot = maintenance
         .context
         .engine
-        .create_snapshot(name, lifetime, maintenance.retention.now_ms())
+        .create_snapshot(name, lifetime, machine_ms.max(guarded_ms))
         .await?;
     info!(name, id = snapshot.id, "snapshot created");
     Ok(snapshot)

@@ -598,6 +598,7 @@ pub(super) struct PlanSnapshot {
     known: Recent,
     busy_hours: BTreeSet<BucketStart>,
     now_ms: i64,
+    elapsed_ms: i64,
     delay_ms: i64,
     everything: bool,
 }
@@ -610,11 +611,12 @@ impl PlanSnapshot {
         everything: bool,
     ) -> Option<Self> {
         let mut busy_hours = frozen;
-        let now_ms = maintenance.context.clock.now_ms();
+        let clock = &maintenance.context.clock;
+        let (now_ms, elapsed_ms) = (clock.now_ms(), clock.elapsed_ms());
         let delay_ms = maintenance.context.options.maintenance.delay_ms();
         if !everything {
             // When buckets were written before this process began is not known to it.
-            if now_ms - maintenance.context.started_ms < delay_ms {
+            if maintenance.context.open_for_ms() < delay_ms {
                 return None;
             }
             busy_hours.extend(maintenance.ingest.head().open_hours());
@@ -623,13 +625,14 @@ impl PlanSnapshot {
         let known = maintenance
             .buckets
             .recent()
-            .of(&listed, now_ms.saturating_sub(delay_ms));
+            .of(&listed, elapsed_ms.saturating_sub(delay_ms));
         Some(Self {
             buckets: listed.raw().clone(),
             gone: listed.gone().collect(),
             known,
             busy_hours,
             now_ms,
+            elapsed_ms,
             delay_ms,
             everything,
         })
@@ -644,6 +647,7 @@ impl PlanSnapshot {
             samples: &self.known.samples,
             busy_hours: &self.busy_hours,
             now_ms: self.now_ms,
+            elapsed_ms: self.elapsed_ms,
             delay_ms: self.delay_ms,
             everything: self.everything,
         })
@@ -653,8 +657,9 @@ impl PlanSnapshot {
 /// Buckets whose late samples should be folded in. Those that do not last are on their way into a
 /// larger one, which folds them anyway, unless somebody asks for everything.
 fn to_fold(maintenance: &Maintenance, everything: bool) -> BTreeSet<Bucket> {
-    let now_ms = maintenance.context.clock.now_ms();
-    let quiet_since_ms = now_ms.saturating_sub(maintenance.context.options.maintenance.delay_ms());
+    let elapsed_ms = maintenance.context.clock.elapsed_ms();
+    let delay_ms = maintenance.context.options.maintenance.delay_ms();
+    let quiet_since_ms = elapsed_ms.saturating_sub(delay_ms);
     let Recent {
         written_ms, dirty, ..
     } = maintenance

@@ -82,7 +82,7 @@ impl Collector {
     }
 
     /// Deletes what is old enough.
-    async fn collect_regularly(&self) -> store::Result<()> {
+    pub(super) async fn collect_regularly(&self) -> store::Result<()> {
         self.collect(self.options.clone()).await
     }
 
@@ -91,7 +91,8 @@ impl Collector {
     pub(super) async fn collect(&self, options: GarbageCollectorOptions) -> store::Result<()> {
         let looked = Instant::now();
         let newest = self.newest_manifest().await?;
-        let Some(store_now) = self.store_time.lock().present(newest, looked) else {
+        let listed = Instant::now();
+        let Some(store_now) = self.store_time.lock().present(newest, looked, listed) else {
             warn!("the clock of the store was set ahead: old files are not deleted for a while");
             return Ok(());
         };
@@ -162,7 +163,7 @@ fn longest_age(options: &GarbageCollectorOptions) -> Duration {
 #[derive(Debug)]
 struct StoreTime {
     newest: Option<NewestManifest>,
-    /// The time of the last look.
+    /// When the last look began.
     looked: Instant,
     /// The time without deletions after the clock was set ahead.
     rest: Duration,
@@ -191,9 +192,15 @@ impl StoreTime {
         }
     }
 
-    /// The present of the store's clock, or some time before it. None during the rest after a step.
-    fn present(&mut self, newest: ObjectMeta, now: Instant) -> Option<DateTime<Utc>> {
-        let after = std::mem::replace(&mut self.looked, now);
+    /// Returns the present of the store's clock, or some time before it. None during the rest after
+    /// a step. The look began at `looked` and ends now: `newest` may have been written meanwhile.
+    fn present(
+        &mut self,
+        newest: ObjectMeta,
+        looked: Instant,
+        now: Instant,
+    ) -> Option<DateTime<Utc>> {
+        let after = std::mem::replace(&mut self.looked, looked);
         match &self.newest {
             Some(known) if known.file.location == newest.location => {}
             known => {
@@ -413,7 +420,8 @@ mod tests {
         let mut time = StoreTime::starting(start, 5 * MINUTE);
         let mut present = |id: u32, modified_ms, minutes| {
             let newest = file(&format!("db/manifest/{id:02}.manifest"), modified_ms);
-            let present = time.present(newest, start + minutes * MINUTE);
+            let now = start + minutes * MINUTE;
+            let present = time.present(newest, now, now);
             present.map(|present| present.timestamp_millis())
         };
         assert_eq!(present(1, 1_000, 0), Some(1_000));
@@ -438,7 +446,8 @@ mod tests {
         let mut time = StoreTime::starting(start, 5 * MINUTE);
         let mut present = |id: u32, written_s: i64, looked_s: u64| {
             let newest = file(&format!("db/manifest/{id:02}.manifest"), written_s * 1_000);
-            let present = time.present(newest, start + Duration::from_secs(looked_s));
+            let now = start + Duration::from_secs(looked_s);
+            let present = time.present(newest, now, now);
             present.map(|present| present.timestamp_millis() / 1_000)
         };
         // The store's clock began at zero, too: what is told is never later.
@@ -448,5 +457,22 @@ mod tests {
         assert_eq!(present(3, 1_201, 2_400), Some(1_801));
         assert_eq!(present(4, 2_999, 3_000), Some(2_999));
         assert_eq!(present(5, 3_599 + 3_600, 3_600), None, "an hour ahead");
+    }
+
+    #[tokio::test]
+    async fn a_manifest_that_is_written_during_a_long_look_tells_no_later_time() {
+        let start = Instant::now();
+        let mut time = StoreTime::starting(start, 5 * MINUTE);
+        let mut present = |id: u32, written_s: i64, looked_s: u64, listed_s: u64| {
+            let newest = file(&format!("db/manifest/{id:02}.manifest"), written_s * 1_000);
+            let [looked, now] = [looked_s, listed_s].map(|s| start + Duration::from_secs(s));
+            let present = time.present(newest, looked, now);
+            present.map(|present| present.timestamp_millis() / 1_000)
+        };
+        assert_eq!(present(1, 1, 2, 2), Some(1));
+        // The next one was written at the end of a look of ten minutes, and is no step.
+        assert_eq!(present(2, 601, 3, 603), Some(601));
+        assert_eq!(present(2, 601, 700, 710), Some(708), "by 710 at most");
+        assert_eq!(present(3, 1_400, 1_410, 1_411), Some(1_400));
     }
 }

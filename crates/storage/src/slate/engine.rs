@@ -143,7 +143,10 @@ impl Engine {
         let exists = first_contact::look(&opened, options).await?;
         keep_directories(&opened)?;
         first_contact::prove_create(&opened, options).await?;
-        if let Some(directory) = location.directory() {
+        // Those of a writer that is taken over are not judged by their age: the clock of this
+        // machine may be ahead of the other's.
+        let is_free = lock.as_ref().is_none_or(|lock| lock.is_held());
+        if let Some(directory) = location.directory().filter(|_| is_free) {
             remove_staged_files(&directory.join(opened.path.as_ref()));
             remove_staged_files(&directory.join(event_files::DIRECTORY));
         }

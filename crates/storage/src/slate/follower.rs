@@ -107,6 +107,20 @@ impl Follower {
         }
     }
 
+    /// Follows a database on a given store.
+    #[cfg(test)]
+    pub(super) fn over(
+        options: &StoreOptions,
+        store: Arc<dyn slatedb::object_store::ObjectStore>,
+        age_max: Duration,
+    ) -> Self {
+        let follower = Self::new(options, age_max);
+        let opened = open_store(options, Some(store), false).unwrap();
+        let opened = follower.observed(opened);
+        assert!(follower.opened.set(opened).is_ok());
+        follower
+    }
+
     /// The store that the database lies on.
     pub(crate) fn store(&self) -> Result<&OpenedStore> {
         if let Some(opened) = self.opened.get() {
@@ -196,12 +210,13 @@ impl Follower {
                     attempts += 1;
                     tokio::time::sleep(ATTEMPT_PAUSE).await;
                 }
-                opened => break opened?,
+                // Closed also when settling fails, or the request ends before it has settled.
+                opened => break OwnedReader::new(opened?),
             }
         };
         reader.settle().await?;
         Ok(FollowedState {
-            reader: OwnedReader::new(reader),
+            reader,
             _counted: counted,
         })
     }
@@ -251,12 +266,9 @@ mod tests {
             let shared = || Arc::clone(&store) as Arc<dyn ObjectStore>;
             let engine = Engine::open(&options, Some(shared())).await.unwrap();
             let faults = FaultStore::new(shared(), FaultPlan::quiet(0));
-            let mut follower = Follower::new(&options, Duration::ZERO);
+            let raw = Arc::new(faults.clone());
+            let mut follower = Follower::over(&options, raw, Duration::ZERO);
             follower.standstill_max = standstill_max;
-            let raw = Arc::new(faults.clone()) as Arc<dyn ObjectStore>;
-            let opened = open_store(&options, Some(raw), false).unwrap();
-            let opened = follower.observed(opened);
-            assert!(follower.opened.set(opened).is_ok());
             Self {
                 store,
                 faults,

@@ -104,8 +104,8 @@ impl DirectoryLock {
         *self.state.lock() = State::Released;
     }
 
-    #[cfg(test)]
-    fn is_held(&self) -> bool {
+    /// Returns `true` if no other process has the directory.
+    pub(super) fn is_held(&self) -> bool {
         matches!(&*self.state.lock(), State::Held(_))
     }
 }

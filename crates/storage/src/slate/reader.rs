@@ -78,8 +78,12 @@ pub(crate) async fn open_reader(
     }
     let cache = block_and_meta_cache(options);
     let reader = open_pinned(&opened, options, DbReaderMode::FollowLatest, cache).await?;
-    reader.settle().await?;
-    Ok(reader)
+    let settled = reader.settle().await;
+    if settled.is_err() {
+        // One that is not closed keeps what it has replayed. Nothing depends on how it ends.
+        let _ = reader.close().await;
+    }
+    settled.map(|()| reader)
 }
 
 /// Opens a reader that shows the state that `mode` says, for as long as it is open.
@@ -89,9 +93,23 @@ pub(super) async fn open_pinned(
     mode: DbReaderMode,
     cache: Arc<dyn DbCache>,
 ) -> Result<Reader> {
-    let clock = SteppedClock::new();
     // From before the first look at the manifest on.
     let lock = ReaderLock::acquire(&opened.location);
+    let reader = open_unseen(opened, options, mode, cache).await?;
+    Ok(Reader {
+        _lock: lock,
+        ..reader
+    })
+}
+
+/// [`open_pinned`] for the writer itself, to which the reader is none of another program.
+pub(super) async fn open_unseen(
+    opened: &OpenedStore,
+    options: &StoreOptions,
+    mode: DbReaderMode,
+    cache: Arc<dyn DbCache>,
+) -> Result<Reader> {
+    let clock = SteppedClock::new();
     let reader = DbReader::builder(opened.path.clone(), Arc::clone(&opened.store))
         .with_reader_mode(mode)
         .with_merge_operator(Arc::new(RecordMergeOperator))
@@ -117,7 +135,7 @@ pub(super) async fn open_pinned(
         path: opened.path.clone(),
         location: opened.location.clone(),
         clock,
-        _lock: lock,
+        _lock: None,
     })
 }
 

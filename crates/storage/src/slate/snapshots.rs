@@ -7,7 +7,8 @@
 //!   collection keeps what any checkpoint refers to, and only unnamed ones are ever released
 //!   (`garbage`).
 //! - Its time is not known to SlateDB, whose clock may jump (`tick_clock`). It is a part of the
-//!   name of the checkpoint, by the guarded clock, and maintenance deletes what has expired by it.
+//!   name of the checkpoint, by the guarded clock or by the machine's where that is ahead, and
+//!   maintenance deletes what has expired by the guarded clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use slatedb::{Checkpoint, DbReaderMode};
 
 use super::engine::{Engine, block_and_meta_cache};
 use super::object_store::OpenedStore;
-use super::reader::{OwnedReader, Reader, open_pinned};
+use super::reader::{OwnedReader, Reader, open_pinned, open_unseen};
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 
@@ -40,7 +41,6 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CheckpointName {
     name: String,
-    /// By the guarded clock.
     made_ms: i64,
     lifetime_ms: Option<i64>,
 }
@@ -71,18 +71,18 @@ impl fmt::Display for CheckpointName {
 }
 
 impl Engine {
-    /// Makes a snapshot at a time of the guarded clock. The caller sees to it that the name is
+    /// Makes a snapshot whose lifetime begins at `made_ms`. The caller sees to it that the name is
     /// free.
     pub(crate) async fn create_snapshot(
         &self,
         name: &str,
         lifetime: Option<Duration>,
-        guarded_ms: i64,
+        made_ms: i64,
     ) -> Result<Snapshot> {
         let lifetime_ms = lifetime.map(|l| i64::try_from(l.as_millis()).unwrap_or(i64::MAX));
         let name = CheckpointName {
             name: name.to_owned(),
-            made_ms: guarded_ms,
+            made_ms,
             lifetime_ms,
         };
         let options = CheckpointOptions {
@@ -196,7 +196,7 @@ impl Engine {
         };
         let mode = DbReaderMode::Checkpoint(checkpoint.id);
         let cache = block_and_meta_cache(&self.options);
-        let reader = open_pinned(&opened, &self.options, mode, cache).await?;
+        let reader = open_unseen(&opened, &self.options, mode, cache).await?;
         Ok(Some(OwnedReader::new(reader)))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A local put goes to `name#1` first and is then renamed. After a crash such a file stays for
 //! good: no listing shows it and no garbage collection knows it, but it takes space. The writer
-//! removes them before it opens the database.
+//! removes them before it opens the database, unless it takes that over from another one.
 //!
 //! Holds always: a file that another process may still be writing stays. Names of staged files
 //! count from 1, so if the file of a running writer were removed, the next one of that name would

@@ -1,5 +1,7 @@
 //! Files: sealing, merging, retention, and what a view has of them.
 
+use std::time::Duration;
+
 use icecore_model::event::EventWindow;
 
 use super::{BASE_S, Bench, DOCUMENTS, NOW_MS, id, open, order, raw_events};
@@ -7,6 +9,9 @@ use crate::engine::{EventOptions, PublishStatus};
 use crate::testing::{Fault, Operation};
 
 const DAY_S: i64 = 86_400;
+
+/// Longest wait for something that has to happen. Only a test that fails reaches it.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn events_are_sealed_by_service_week_and_type() {
@@ -126,6 +131,35 @@ async fn files_that_a_snapshot_lists_stay_as_long_as_it_does() {
     bench.store.forget("first");
     assert_eq!(clean_up().await.len(), 1);
     assert_eq!(bench.raw_ids().await, [id(1), id(2)]);
+}
+
+#[tokio::test]
+async fn sealing_does_not_wait_for_the_lists_of_snapshots() {
+    let options = EventOptions {
+        merge_files: 2,
+        ..EventOptions::default()
+    };
+    let bench = Bench::with(options, DOCUMENTS).await;
+    for number in 1..=2 {
+        bench.publish(&order(number, 0, "web", 1, 1.0)).await;
+        bench.events.seal().await.unwrap();
+    }
+    bench.store.keep("first");
+    assert_eq!(bench.events.merge_files().await.unwrap(), 2);
+    // As a seal has it.
+    let work = bench.events.engine.files.lock().await;
+    let mut cleaning = std::pin::pin!(bench.events.clean_up());
+    let read = async {
+        while bench.store.kept_reads() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = &mut cleaning => panic!("files are dropped while others work on them"),
+        read = tokio::time::timeout(PATIENCE, read) => read.expect("the lists are read"),
+    }
+    drop(work);
+    cleaning.await.unwrap();
 }
 
 /// Events of files that overlap come in the order of their starts: the format asserts it.

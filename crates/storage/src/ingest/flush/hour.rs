@@ -129,7 +129,7 @@ pub(super) async fn finish_hours(ingest: &Arc<Ingest>, written: &[WrittenHours])
         return Ok(());
     };
     make_durable(ingest, last.handle.clone()).await?;
-    let now_ms = ingest.context.clock.now_ms();
+    let elapsed_ms = ingest.context.clock.elapsed_ms();
     for written in written {
         ingest.buckets.cache().end_change(written.target.bucket);
     }
@@ -139,7 +139,7 @@ pub(super) async fn finish_hours(ingest: &Arc<Ingest>, written: &[WrittenHours])
         let is_overlay = written.target.is_overlay;
         ingest.buckets.insert(bucket, is_overlay, &written.outdated);
         let recent = ingest.buckets.recent();
-        recent.note(bucket, now_ms, written.target.is_late());
+        recent.note(bucket, elapsed_ms, written.target.is_late());
         recent.note_samples(bucket, written.samples_per_series);
     }
     let head = Arc::clone(&ingest.head);

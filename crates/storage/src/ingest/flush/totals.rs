@@ -92,7 +92,7 @@ async fn write_parts(
     taken: &mut Vec<u16>,
 ) -> Result<u16> {
     let head = Arc::clone(&ingest.head);
-    let now_s = unix_seconds(ingest.context.clock.now_ms());
+    let now_s = unix_seconds(ingest.context.guarded_ms());
     let (next, last_seq, records) = ingest
         .context
         .pool

@@ -13,12 +13,12 @@ use super::totals::{DeltaCounts, NotAdded, Point, unix_seconds};
 impl Head {
     /// Turns the delta points of a request into samples behind its others. The caller holds the
     /// sequencer.
-    pub(super) fn accumulate(&self, batch: &mut BatchBuffers, now_ms: i64) -> DeltaCounts {
+    pub(super) fn accumulate(&self, batch: &mut BatchBuffers, guarded_ms: i64) -> DeltaCounts {
         let mut accumulated = DeltaCounts::default();
         if batch.deltas.is_empty() && batch.delta_histograms.is_empty() {
             return accumulated;
         }
-        let now_s = unix_seconds(now_ms);
+        let now_s = unix_seconds(guarded_ms);
         let mut totals = self.totals.lock();
         let index = self.index();
         let (mut pairs, mut bytes) = (Vec::new(), Vec::new());

@@ -21,6 +21,7 @@ use super::replay::ReplayedSeries;
 use super::sequencer::{NotAdmitted, Sequencer};
 use super::slot::Slot;
 use super::totals::DeltaCounts;
+use crate::context::Context;
 
 /// A reference in the columns whose series was refused.
 const REFUSED: u32 = u32::MAX;
@@ -47,7 +48,23 @@ pub(crate) struct AppendReceipt {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AppendTime {
     pub(crate) now_ms: i64,
+    /// The guarded time, by which running totals become idle.
+    pub(crate) guarded_ms: i64,
+    /// Monotonic time, by which hours are quiet and epochs old.
+    pub(crate) elapsed_ms: i64,
     pub(crate) process_s: u32,
+}
+
+impl AppendTime {
+    /// Returns the time of now.
+    pub(crate) fn of(context: &Context) -> Self {
+        Self {
+            now_ms: context.clock.now_ms(),
+            guarded_ms: context.guarded_ms(),
+            elapsed_ms: context.clock.elapsed_ms(),
+            process_s: context.process_s(),
+        }
+    }
 }
 
 impl Head {
@@ -70,7 +87,7 @@ impl Head {
         if !created.is_empty() {
             resolve_new(batch, &created);
         }
-        let accumulated = self.accumulate(batch, time.now_ms);
+        let accumulated = self.accumulate(batch, time.guarded_ms);
         let mut appender = Appender {
             head: self,
             pages: PageCursor::new(self, sequencer.freeze.clone()),
@@ -103,7 +120,7 @@ impl Head {
             .append(&batch.catalog, sequencer.next_seq);
         touched.catalog = (batch.metadata.len() + batch.catalog.len()) as u64;
         touched.totals = (batch.total_floats + batch.total_histograms) as u64;
-        appended.seq = sequencer.advance(&touched, time.now_ms);
+        appended.seq = sequencer.advance(&touched, time.elapsed_ms);
         Ok(appended)
     }
 

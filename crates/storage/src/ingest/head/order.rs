@@ -18,6 +18,7 @@ pub(crate) struct JournalState {
     pub(crate) epochs: usize,
     /// Epochs of which something could not be read.
     pub(crate) unreadable_epochs: usize,
+    /// When the oldest epoch began, by monotonic time.
     pub(crate) oldest_epoch_ms: Option<i64>,
 }
 
@@ -103,7 +104,7 @@ impl Head {
         half.map(|(_, hour)| hour).collect()
     }
 
-    /// `overdue` is of epochs that began before `epochs_before_ms`.
+    /// `overdue` is of epochs that began before `epochs_before_ms`, by monotonic time.
     pub(crate) fn open_units(&self, now_ms: i64, epochs_before_ms: i64) -> OpenUnits {
         let sequencer = self.sequencer.lock();
         OpenUnits {
@@ -152,14 +153,14 @@ impl Head {
 
     /// Gives a block of events its place in the order of writes, as a sequence number and an epoch.
     /// The head keeps nothing of it.
-    pub(crate) fn append_events(&self, now_ms: i64) -> (u64, u32) {
+    pub(crate) fn append_events(&self, elapsed_ms: i64) -> (u64, u32) {
         let touched = Touched {
             events: true,
             ..Touched::default()
         };
         let mut sequencer = self.sequencer.lock();
         let epoch = sequencer.epoch;
-        (sequencer.advance(&touched, now_ms), epoch)
+        (sequencer.advance(&touched, elapsed_ms), epoch)
     }
 
     /// Begins a new epoch, if `is_due` says so of the begin of the present one. Returns its number.
@@ -207,23 +208,25 @@ impl Head {
     }
 
     /// An epoch that was not read, because the store has all of it.
-    pub(crate) fn skipped_epoch(&self, epoch: u32, summary: &EpochSummary, now_ms: i64) {
-        self.sequencer.lock().passed_over(epoch, summary, now_ms);
+    pub(crate) fn skipped_epoch(&self, epoch: u32, summary: &EpochSummary, elapsed_ms: i64) {
+        self.sequencer
+            .lock()
+            .passed_over(epoch, summary, elapsed_ms);
     }
 
     /// Something of an epoch could not be read: it is never drained.
-    pub(crate) fn unreadable(&self, epoch: u32, seq: u64, now_ms: i64) {
+    pub(crate) fn unreadable(&self, epoch: u32, seq: u64, elapsed_ms: i64) {
         let mut sequencer = self.sequencer.lock();
-        sequencer.note(epoch, seq, &Touched::default(), now_ms);
+        sequencer.note(epoch, seq, &Touched::default(), elapsed_ms);
         if let Some(epoch) = sequencer.epochs.get_mut(&epoch) {
             epoch.unreadable = true;
         }
     }
 
     #[cfg(test)]
-    pub(crate) fn touch(&self, hour: BucketStart, seq: u64, now_ms: i64) {
+    pub(crate) fn touch(&self, hour: BucketStart, seq: u64, elapsed_ms: i64) {
         let mut sequencer = self.sequencer.lock();
         let epoch = sequencer.epoch;
-        sequencer.note(epoch, seq, &Touched::hour(hour), now_ms);
+        sequencer.note(epoch, seq, &Touched::hour(hour), elapsed_ms);
     }
 }

@@ -11,6 +11,7 @@ use icecore_records::delta_totals::{DeltaTotal, SeriesKey, TotalValue};
 use icecore_records::epoch_summary::FlushUnit;
 
 use super::Head;
+use super::append::AppendTime;
 use super::cursor::{HourRange, PageCursor, Touched};
 use super::metadata::FamilyMetadata;
 use super::registry::{LabelHash, SeriesRef};
@@ -96,7 +97,7 @@ impl Head {
         seq: u64,
         mut block: ReplayedBlock,
         covered: &dyn Fn(FlushUnit) -> bool,
-        now_ms: i64,
+        time: AppendTime,
     ) -> u64 {
         let mut touched = Touched::default();
         let starts: Starts = std::mem::take(&mut block.starts)
@@ -122,7 +123,7 @@ impl Head {
                 self.catalog.write().metadata_changed();
                 let said = block.metadata.into_iter().map(|(family, metadata)| {
                     // Not long ago: the catalog does not have it yet.
-                    let seen_ms = now_ms;
+                    let seen_ms = time.now_ms;
                     (family, FamilyMetadata { metadata, seen_ms })
                 });
                 self.metadata.write().extend(said);
@@ -130,10 +131,12 @@ impl Head {
         }
         if !totals.is_empty() && !covered(FlushUnit::Totals) {
             touched.totals = totals.len() as u64;
-            self.replay_totals(totals, &starts, now_ms);
+            self.replay_totals(totals, &starts, time.guarded_ms);
         }
         touched.events = !block.events.is_empty() && !covered(FlushUnit::Events);
-        self.sequencer.lock().note(epoch, seq, &touched, now_ms);
+        self.sequencer
+            .lock()
+            .note(epoch, seq, &touched, time.elapsed_ms);
         samples
     }
 
@@ -214,7 +217,12 @@ impl Head {
     }
 
     /// Sets totals to what they were after these points; nothing is added.
-    fn replay_totals(&self, replayed: Vec<(u32, i64, TotalValue)>, starts: &Starts, now_ms: i64) {
+    fn replay_totals(
+        &self,
+        replayed: Vec<(u32, i64, TotalValue)>,
+        starts: &Starts,
+        guarded_ms: i64,
+    ) {
         let index = self.index();
         let (mut pairs, mut bytes) = (Vec::new(), Vec::new());
         let mut totals = self.totals.lock();
@@ -224,7 +232,7 @@ impl Head {
                 series: SeriesKey::of(pairs.iter().copied(), &mut bytes),
                 end_ms,
                 start_ms: starts.get(&(series, end_ms)).copied().unwrap_or(0),
-                written_s: unix_seconds(now_ms),
+                written_s: unix_seconds(guarded_ms),
                 value,
             });
         }

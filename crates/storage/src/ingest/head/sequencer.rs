@@ -61,7 +61,7 @@ pub(crate) enum NotAdmitted {
 pub(crate) struct Sequencer {
     pub(crate) next_seq: u64,
     pub(crate) epoch: u32,
-    /// Process clock (ms) at which the current epoch began.
+    /// When the current epoch began, by the machine's clock: epochs change at full hours.
     pub(crate) epoch_started_ms: i64,
     /// Hours with data in the head that is not being flushed.
     pub(crate) open_hours: BTreeMap<BucketStart, OpenHour>,
@@ -86,6 +86,7 @@ pub(crate) struct OpenHour {
     /// frozen.
     pub(crate) first_seq: u64,
     pub(crate) samples: u64,
+    /// By monotonic time.
     pub(crate) last_write_ms: i64,
 }
 
@@ -94,6 +95,7 @@ pub(crate) struct OpenHour {
 pub(crate) struct Epoch {
     pub(crate) first_seq: u64,
     pub(crate) last_seq: u64,
+    /// By monotonic time.
     pub(crate) started_ms: i64,
     /// The last sequence number with which each unflushed unit was touched.
     pub(crate) units: BTreeMap<FlushUnit, u64>,
@@ -163,19 +165,19 @@ impl Sequencer {
     }
 
     /// Gives out the next sequence number to a request.
-    pub(crate) fn advance(&mut self, touched: &Touched, now_ms: i64) -> u64 {
+    pub(crate) fn advance(&mut self, touched: &Touched, elapsed_ms: i64) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
         let epoch = self.epoch;
-        self.note(epoch, seq, touched, now_ms);
+        self.note(epoch, seq, touched, elapsed_ms);
         seq
     }
 
     /// Records what `seq` of an epoch touched.
-    pub(crate) fn note(&mut self, epoch: u32, seq: u64, touched: &Touched, now_ms: i64) {
+    pub(crate) fn note(&mut self, epoch: u32, seq: u64, touched: &Touched, elapsed_ms: i64) {
         let epoch = self.epochs.entry(epoch).or_insert_with(|| Epoch {
             first_seq: seq,
-            started_ms: now_ms,
+            started_ms: elapsed_ms,
             ..Epoch::default()
         });
         epoch.last_seq = seq;
@@ -191,7 +193,7 @@ impl Sequencer {
                 FlushUnit::Totals | FlushUnit::Events => continue,
             };
             open.samples += samples;
-            open.last_write_ms = now_ms;
+            open.last_write_ms = elapsed_ms;
         }
     }
 
@@ -267,11 +269,11 @@ impl Sequencer {
     }
 
     /// An epoch that was not read, because buckets hold all of it.
-    pub(crate) fn passed_over(&mut self, number: u32, summary: &EpochSummary, now_ms: i64) {
+    pub(crate) fn passed_over(&mut self, number: u32, summary: &EpochSummary, elapsed_ms: i64) {
         let epoch = Epoch {
             first_seq: summary.first_seq,
             last_seq: summary.last_seq,
-            started_ms: now_ms,
+            started_ms: elapsed_ms,
             summarized: true,
             ..Epoch::default()
         };

@@ -42,7 +42,12 @@ fn write(head: &Head, series: impl Iterator<Item = usize>, reversed: bool, proce
             start_timestamp_ms: 0,
         });
     }
-    let time = AppendTime { now_ms, process_s };
+    let time = AppendTime {
+        now_ms,
+        guarded_ms: now_ms,
+        elapsed_ms: now_ms,
+        process_s,
+    };
     assert!(head.append(&mut buffers, time, usize::MAX).is_ok());
 }
 

@@ -17,7 +17,7 @@
 //!   does.
 //! - A series is found again by its labels; references are only a shortcut.
 //! - At most `limits.delta_series_max` totals are kept; one without points for `limits.delta_idle`
-//!   is forgotten.
+//!   is forgotten, by the guarded clock.
 //!
 //! Elsewhere: how totals are saved (`crate::ingest::flush`), and that epochs wait for it
 //! (`sequencer.rs`).

@@ -28,8 +28,9 @@ use tracing::{error, info};
 
 use super::decoded::{DecodedBlock, DecodedRecord, decode_records};
 use super::summary::read_summaries;
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::ingest::head::{Head, SERIES_REFS_MAX, UNDEFINED};
+use crate::ingest::head::{AppendTime, Head, SERIES_REFS_MAX, UNDEFINED};
 use crate::pool::Pool;
 use crate::slate::read_view::{ScanKind, View};
 
@@ -94,12 +95,10 @@ pub(crate) struct Recovery {
 /// Replays the journal into an empty head. `flushed` are hours with the sequence number up to which
 /// their buckets hold everything, beside what cursors say.
 pub(crate) async fn recover(
+    context: &Context,
     view: &View,
     head: &Arc<Head>,
-    pool: &Pool,
     flushed: &[(BucketStart, u64)],
-    strict: bool,
-    now_ms: i64,
     progress: &Arc<ReplayProgress>,
 ) -> Result<Recovery> {
     let mut cursors = read_cursors(view).await?;
@@ -112,8 +111,8 @@ pub(crate) async fn recover(
         cursors,
         series: Vec::new(),
         epoch: 0,
-        now_ms,
-        strict,
+        time: AppendTime::of(context),
+        strict: context.options.journal.strict_recovery,
         bytes: 0,
         found: read_watermark(view).await?,
         progress: Arc::clone(progress),
@@ -129,7 +128,7 @@ pub(crate) async fn recover(
     let ranges = replay.pass_over(&summaries);
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     let applying = tokio::task::spawn_blocking(move || replay.run(receiver));
-    let read = read_journal(view, ranges, head, pool, sender).await;
+    let read = read_journal(view, ranges, head, &context.pool, sender).await;
     let replay = applying.await.map_err(Error::corrupt("replay stopped"))??;
     read?;
     progress.current.store(progress.last(), Relaxed);
@@ -265,7 +264,7 @@ struct Replay {
     /// there. Numbers are dense.
     series: Vec<u32>,
     epoch: u32,
-    now_ms: i64,
+    time: AppendTime,
     strict: bool,
     bytes: usize,
     found: Recovery,
@@ -284,7 +283,8 @@ impl Replay {
             let next_seq = summary.last_seq.saturating_add(1);
             self.found.next_seq = self.found.next_seq.max(next_seq);
             if summary.is_covered(|unit| self.cursors.get(&unit).copied()) {
-                self.head.skipped_epoch(*epoch, summary, self.now_ms);
+                self.head
+                    .skipped_epoch(*epoch, summary, self.time.elapsed_ms);
                 covered.push(*epoch);
             }
         }
@@ -364,9 +364,9 @@ impl Replay {
         if !events.is_empty() && !covered(FlushUnit::Events) {
             self.found.events.push((seq, events.clone()));
         }
-        self.found.samples +=
-            self.head
-                .replay(self.epoch, seq, block.content, &covered, self.now_ms);
+        self.found.samples += self
+            .head
+            .replay(self.epoch, seq, block.content, &covered, self.time);
         if undefined > 0 {
             let reason = format!("{undefined} entries refer to series whose definition is missing");
             self.unreadable(key, seq, &reason);
@@ -419,7 +419,7 @@ impl Replay {
             epoch, seq, reason, "cannot read a journal record: its epoch is kept"
         );
         self.found.unreadable += 1;
-        self.head.unreadable(epoch, seq, self.now_ms);
+        self.head.unreadable(epoch, seq, self.time.elapsed_ms);
     }
 }
 

@@ -70,6 +70,7 @@ impl World {
             samples: &self.samples,
             busy_hours: &self.busy_hours,
             now_ms: self.now_ms,
+            elapsed_ms: self.now_ms,
             delay_ms: self.delay_ms,
             everything: self.everything,
         }

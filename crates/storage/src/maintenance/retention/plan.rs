@@ -70,12 +70,13 @@ pub(crate) struct RetentionInput<'s> {
     pub(crate) rules: &'s [LevelRule],
     pub(crate) listed: &'s Listed,
     pub(crate) retired: &'s Retired,
-    /// When buckets were last written to, as far as that is known.
+    /// When buckets were last written to, as far as that is known, by monotonic time.
     pub(crate) written_ms: &'s BTreeMap<Bucket, i64>,
     /// Hours that the head holds something of.
     pub(crate) busy_hours: &'s BTreeSet<BucketStart>,
-    /// The time of day, and what retention takes for it.
+    /// The time of day, monotonic time, and what retention takes for the time of day.
     pub(crate) now_ms: i64,
+    pub(crate) elapsed_ms: i64,
     pub(crate) retention_now_ms: i64,
     /// How long a window must have been closed, and quiet. Asked for, no time.
     pub(crate) delay_ms: i64,
@@ -400,7 +401,7 @@ impl RetentionInput<'_> {
 
     /// Whether nothing was written to a bucket for a while.
     fn is_unwritten(&self, bucket: Bucket) -> bool {
-        let quiet_since_ms = self.now_ms.saturating_sub(self.delay_ms);
+        let quiet_since_ms = self.elapsed_ms.saturating_sub(self.delay_ms);
         let written_ms = self.written_ms.get(&bucket);
         self.delay_ms == 0 || written_ms.is_none_or(|at_ms| *at_ms <= quiet_since_ms)
     }

@@ -23,6 +23,7 @@ pub(crate) struct RetentionSnapshot {
     written_ms: BTreeMap<Bucket, i64>,
     busy_hours: BTreeSet<BucketStart>,
     now_ms: i64,
+    elapsed_ms: i64,
     retention_now_ms: i64,
     delay_ms: i64,
     /// When buckets were written before this process began is not known to it.
@@ -38,7 +39,8 @@ impl RetentionSnapshot {
         everything: bool,
     ) -> Option<Self> {
         let policy = maintenance.retention.policy()?;
-        let now_ms = maintenance.context.clock.now_ms();
+        let clock = &maintenance.context.clock;
+        let (now_ms, elapsed_ms) = (clock.now_ms(), clock.elapsed_ms());
         let delay_ms = if everything {
             0
         } else {
@@ -49,7 +51,7 @@ impl RetentionSnapshot {
         let retired = maintenance.buckets.retired().clone();
         let mut listed = maintenance.buckets.levels().clone();
         listed.set_policy(Some(&policy));
-        let since_ms = now_ms.saturating_sub(delay_ms);
+        let since_ms = elapsed_ms.saturating_sub(delay_ms);
         let recent = maintenance.buckets.recent().of(&listed, since_ms);
         Some(Self {
             rules: rules(&policy, &listed),
@@ -58,9 +60,10 @@ impl RetentionSnapshot {
             written_ms: recent.written_ms,
             busy_hours,
             now_ms,
+            elapsed_ms,
             retention_now_ms: maintenance.retention.now_ms(),
             delay_ms,
-            knows_writes: now_ms - maintenance.context.started_ms >= delay_ms,
+            knows_writes: maintenance.context.open_for_ms() >= delay_ms,
         })
     }
 
@@ -72,6 +75,7 @@ impl RetentionSnapshot {
             written_ms: &self.written_ms,
             busy_hours: &self.busy_hours,
             now_ms: self.now_ms,
+            elapsed_ms: self.elapsed_ms,
             retention_now_ms: self.retention_now_ms,
             delay_ms: self.delay_ms,
         }

@@ -104,6 +104,24 @@ async fn a_reader_writes_nothing_and_fences_nobody() {
     engine.close().await.unwrap();
 }
 
+/// A snapshot keeps its files by itself.
+#[tokio::test]
+async fn a_writer_that_reads_its_snapshots_is_no_other_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = in_directory(&directory);
+    let engine = Engine::open(&options, None).await.unwrap();
+    put(&engine, bucket_key(60, 1), b"x").await.unwrap();
+    let made = engine.create_snapshot("a", None, 0).await.unwrap();
+    let own = engine.open_own_snapshot(&made.id).await.unwrap().unwrap();
+    assert!(own.view().get(&bucket_key(60, 1)).await.unwrap().is_some());
+    assert!(!engine.is_read_elsewhere().await.unwrap());
+    let other = open_reader(&options, None).await.unwrap();
+    assert!(engine.is_read_elsewhere().await.unwrap());
+    other.close().await.unwrap();
+    drop(own);
+    engine.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_reader_creates_no_database() {
     let directory = tempfile::tempdir().unwrap();

@@ -246,3 +246,29 @@ async fn left_over_staged_files_go_at_the_next_start() {
     assert!(!staged.exists());
     engine.close().await.unwrap();
 }
+
+/// A clock that is ahead makes them old, also those that are being written.
+#[tokio::test]
+async fn staged_files_of_a_writer_that_is_taken_over_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = in_directory(&directory);
+    let first = Engine::open(&options, None).await.unwrap();
+    put(&first, bucket_key(60, 1), b"x").await.unwrap();
+    let staged = directory.path().join("db/wal/00000000000000000099.sst#1");
+    std::fs::write(&staged, b"being written").unwrap();
+    let yesterday = std::time::SystemTime::now() - Duration::from_secs(86_400);
+    let file = std::fs::File::options().write(true).open(&staged).unwrap();
+    file.set_modified(yesterday).unwrap();
+    let taking_over = StoreOptions {
+        take_over: true,
+        ..options.clone()
+    };
+    let second = Engine::open(&taking_over, None).await.unwrap();
+    assert!(staged.exists());
+    // It was fenced.
+    let _ = first.close().await;
+    second.close().await.unwrap();
+    let third = Engine::open(&options, None).await.unwrap();
+    assert!(!staged.exists());
+    third.close().await.unwrap();
+}

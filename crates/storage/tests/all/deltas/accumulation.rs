@@ -112,6 +112,45 @@ fn opposite_infinities_start_a_new_total() {
     );
 }
 
+/// A clock that was a year ahead for a moment.
+#[test]
+fn a_wrong_clock_forgets_no_totals() {
+    let mut world = World::new();
+    world.options.limits.delta_series_max = 3;
+    let process = world.start();
+    let known = [
+        delta("a", T0, T0 + 10, 5.0),
+        delta("a", T0 + 10, T0 + 20, 2.0),
+    ];
+    send(&process, &known);
+    process.run(process.db.flush()).unwrap();
+    world.clock.jump(365 * 24 * HOUR);
+    send(
+        &process,
+        &[delta("b", T0, T0 + 10, 1.0), delta("c", T0, T0 + 10, 1.0)],
+    );
+    let beyond = send(&process, &[delta("d", T0, T0 + 10, 1.0)]);
+    assert!(beyond.rejected[0].reason.contains("delta_series_max"));
+    process.run(process.db.flush()).unwrap();
+    world.clock.jump(-365 * 24 * HOUR);
+    assert_eq!(send(&process, &known).duplicates, 2);
+    process.close();
+    // Totals that are replayed have the same time.
+    let process = world.start();
+    send(&process, &[delta("b", T0 + 10, T0 + 20, 1.0)]);
+    process.crash();
+    world.clock.jump(365 * 24 * HOUR);
+    let process = world.start();
+    world.clock.jump(-365 * 24 * HOUR);
+    assert_eq!(send(&process, &known).duplicates, 2);
+    assert_eq!(process.db.gauges().delta_series, 3);
+    // They become idle as time passes.
+    world.clock.advance(7 * HOUR);
+    send(&process, &[delta("d", T0, T0 + 10, 1.0)]);
+    process.run(process.db.flush()).unwrap();
+    assert_eq!(process.db.gauges().delta_series, 1);
+}
+
 fn histogram(schema: i8, counts: &[i64], bounds: &[f64]) -> Histogram {
     let mut before = 0;
     let deltas = counts.iter().map(|count| {

@@ -324,6 +324,38 @@ fn windows_are_coarsened_by_themselves() {
     assert_eq!(db.metrics().coarsen.done.get(), 2);
 }
 
+/// A start with a clock that is ahead, which is then set right, delays nothing.
+#[test]
+fn a_clock_that_is_set_right_stops_nothing() {
+    let mut world = World::new();
+    world.options.maintenance.enabled = true;
+    world.options.maintenance.grace = Duration::ZERO;
+    world.clock.jump(3 * HOUR);
+    let process = world.start();
+    let db = &process.db;
+    let all = samples(28..38);
+    process.run(write(db, &all));
+    world.clock.jump(-3 * HOUR);
+    world.clock.advance(60_000);
+    assert_eq!(db.gauges().oldest_epoch_age_s, 60.0);
+    world.clock.advance(90_000);
+    process.run(db.tick()).unwrap();
+    assert_eq!(db.gauges().open_hours, 0);
+    // A bucket that is written to while the clock is ahead once more.
+    world.clock.jump(3 * HOUR);
+    process.run(write(db, &all[..1]));
+    process.run(db.flush_buckets()).unwrap();
+    world.clock.jump(-3 * HOUR);
+    world.clock.advance(1_800_000);
+    process.run(until("the window is coarse", || {
+        db.listed().contains(&bucket(16, 16))
+    }));
+    assert_eq!(
+        process.run(read(db, everything())),
+        super::super::support::expected(&all)
+    );
+}
+
 /// What waits and for how long, where nobody does it.
 #[test]
 fn the_status_says_what_waits() {

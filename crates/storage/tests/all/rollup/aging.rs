@@ -196,6 +196,17 @@ fn a_clock_that_is_set_ahead_culls_nothing() {
 }
 
 #[test]
+fn a_clock_that_is_set_right_after_the_start_keeps_nothing_from_being_rolled_up() {
+    let world = world(START + 140 * HOUR);
+    world.clock.jump(DAY);
+    let process = world.start();
+    world.clock.jump(-DAY);
+    process.db.set_retention(Some(policy([21, 90, 365])));
+    process.run(write_all(&process.db, &samples(0..140)));
+    assert_eq!(maintain(&process).rolled_up, 5);
+}
+
+#[test]
 fn what_was_retired_while_the_clock_was_ahead_is_dropped() {
     let world = world(START + 20 * HOUR);
     let process = world.start();

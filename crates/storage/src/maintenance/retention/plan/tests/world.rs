@@ -73,6 +73,7 @@ impl World {
             written_ms: &self.written_ms,
             busy_hours: &self.busy_hours,
             now_ms: self.now_ms,
+            elapsed_ms: self.now_ms,
             retention_now_ms: self.now_ms,
             delay_ms: 2 * HOUR_MS,
         }
