@@ -160,11 +160,9 @@ fn parse_place(fields: &Fields<'_>) -> Result<RulePlace, Error> {
 }
 
 fn parse_edit(fields: &Fields<'_>) -> Result<RuleEdit, Error> {
-    let kind = fields.filled("type", "type")?.map(|kind| {
-        let parsed = RuleType::parse(&kind);
-        parsed.ok_or_else(|| match fields {
-            Fields::Parameters(_) => Error::bad_request("Unable to parse the 'type' parameter")
-                .with_details("Unrecognized rule type"),
+    let kind = fields.text("type", "type")?.map(|kind| {
+        RuleType::parse(&kind).ok_or_else(|| match fields {
+            Fields::Parameters(_) => unknown_type(&kind),
             Fields::Body(_) => Error::bad_request(format!("Invalid rule type: {kind}")),
         })
     });
@@ -183,6 +181,16 @@ fn parse_edit(fields: &Fields<'_>) -> Result<RuleEdit, Error> {
     };
     check_texts(edit.texts())?;
     Ok(edit)
+}
+
+/// A parameter that names no type of rules.
+fn unknown_type(kind: &str) -> Error {
+    let details = if kind.is_empty() {
+        "Rule type was empty"
+    } else {
+        "Unrecognized rule type"
+    };
+    Error::bad_request("Unable to parse the 'type' parameter").with_details(details)
 }
 
 /// Adds or changes a rule; with `replaces` nothing of what it was stays.
