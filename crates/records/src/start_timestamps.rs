@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Stored only where a client sends them. A start of 0 means unknown; it replaces an older known
-//! one, as the sample it belongs to replaced the older sample. A number of OpenTSDB may have its form
-//! instead of a start ([`NumberForm::as_start`](icecore_model::NumberForm::as_start)).
+//! one, as the sample it belongs to replaced the older sample. A number of OpenTSDB may have its
+//! form instead of a start ([`NumberForm::as_start`](icecore_model::NumberForm::as_start)).
 
 use icecore_model::varint::{push_varint, push_zigzag};
 
