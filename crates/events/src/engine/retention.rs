@@ -111,7 +111,7 @@ impl Engine {
         // are not listed any more are found by those who drop them.
         self.store.write(batch).await?;
         report.files = files.len();
-        report.events += files.iter().map(|file| file.events).sum();
+        report.events += files.iter().map(|file| file.events).sum::<u64>();
         work.retire(&files, self.clock.elapsed_ms());
         Ok(())
     }

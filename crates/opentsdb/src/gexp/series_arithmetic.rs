@@ -38,7 +38,9 @@ pub(super) fn combine(
         series,
         query_tagks: &[],
     });
-    let joined = Join::default().join(uids, &variables.collect::<Vec<_>>());
+    let joined = Join::default()
+        .join(uids, &variables.collect::<Vec<_>>())
+        .all;
     let times = union_of_times(sets.iter().flatten().map(|series| &series.points));
     let series_count = sets.iter().map(Vec::len).sum::<usize>() + joined.len();
     cells.add(series_count, times.len())?;

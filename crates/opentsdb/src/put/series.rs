@@ -7,6 +7,7 @@ use icecore_wire::opentsdb::{put_json, telnet};
 
 use super::error::PutError;
 use crate::config::Config;
+use crate::error::Error;
 use crate::java::{hash_map_order, map_text};
 use crate::name::{RESERVED_PREFIX, validate};
 use crate::refusals::RefusalReason;

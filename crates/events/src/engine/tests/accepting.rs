@@ -478,8 +478,8 @@ async fn answers_say_what_was_not_kept() {
         let published = published.await.unwrap();
         assert_eq!(published.status, PublishStatus::Stored);
         assert_eq!(published.not_registered, [expected.clone()]);
-        let outcome = bench.publish_all(&[unknown, of_type(3, "shop", "order.placed")]);
-        let outcome = outcome.await;
+        let batch = [unknown, of_type(3, "shop", "order.placed")];
+        let outcome = bench.publish_all(&batch).await;
         assert_eq!((outcome.stored, outcome.unconfigured), (1, 1));
         assert_eq!(outcome.not_registered, [expected]);
     }

@@ -248,7 +248,12 @@ fn any_registry() -> impl Strategy<Value = Registry> {
                         &Metric { kind, ..metric },
                     ));
                 }
-                put(render::states(&event.service, &extractors));
+                let known = Service {
+                    states: extractors.clone(),
+                    state_metrics: Some(StateMetrics::new(1, 2, WindowRetention::all(days(1)))),
+                    ..Service::default()
+                };
+                put(render::states(&event.service, &known).unwrap());
             }
         }
         registry
