@@ -46,9 +46,12 @@ pub(super) struct HttpClient(Arc<Inner>);
 struct Inner {
     config: HttpClientConfig,
     environment: fn(&str) -> Option<String>,
-    /// The clients, with the certificates they were made of. Rebuilt when those change.
-    built: Mutex<HashMap<Option<Arc<Path>>, (reqwest::Client, Material)>>,
+    /// Made again when certificates change.
+    built: Mutex<BuiltClients>,
 }
+
+/// A client for each Unix socket, and one for the network, with the certificates it was made of.
+type BuiltClients = HashMap<Option<Arc<Path>>, (reqwest::Client, Material)>;
 
 impl HttpClient {
     /// Checks what the configuration itself gives; files are read with each request.

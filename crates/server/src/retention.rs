@@ -81,9 +81,10 @@ async fn decide(
         });
     };
     let is_known = known_ms.is_some_and(|known_ms| retain_ms >= known_ms);
-    let pending = match is_known || confirm {
-        true => None,
-        false => older_than(database, now_ms, retain_ms).await?,
+    let pending = if is_known || confirm {
+        None
+    } else {
+        older_than(database, now_ms, retain_ms).await?
     };
     let in_effect_ms = match pending {
         None => Some(retain_ms),

@@ -127,7 +127,7 @@ fn sigv4(mut fields: Fields<'_>) {
     }
     let is_session_char = |c: char| c.is_ascii_alphanumeric() || "_+=,.@-".contains(c);
     if !session.is_empty()
-        && !((2..=64).contains(&session.len()) && session.chars().all(is_session_char))
+        && (!(2..=64).contains(&session.len()) || !session.chars().all(is_session_char))
     {
         let reason = "expected 2 to 64 letters, digits and + = , . @ -";
         fields.report("session_name", reason);

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use icecore_model::{Clock, Fill, PendingWrite, SampleStore, StoreError, SystemClock};
+use icecore_model::{
+    AppendError, Clock, Discard, Fill, PendingWrite, SampleStore, StoreError, SystemClock,
+};
 use icecore_scrape::{ScrapeManager, SelfScrape};
 use icecore_storage::Environment;
 use serde_json::Value;
@@ -34,8 +36,13 @@ impl SampleStore for NoStore {
         &self,
         _patience: Duration,
         _fill: Fill,
-    ) -> BoxFuture<'_, Result<PendingWrite, StoreError>> {
-        async { Err(StoreError("nothing is scraped".into())) }.boxed()
+    ) -> BoxFuture<'_, Result<PendingWrite, AppendError<Discard>>> {
+        let refused = StoreError("nothing is scraped".into());
+        async { Err(AppendError::Store(refused)) }.boxed()
+    }
+
+    fn barrier(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        async { Ok(()) }.boxed()
     }
 }
 

@@ -300,8 +300,9 @@ async fn what_is_not_registered_waits_in_quarantine() {
     let served = TestServer::start(&[("events.keep_payload", "true")]).await;
     let answer = post(&served, "/events/publish", &order(1)).await;
     assert_eq!(answer.json()["status"], "unconfigured");
-    let [unknown] = &answer.json()["notRegistered"].as_array().unwrap()[..] else {
-        panic!("{}", answer.text())
+    let said = answer.json();
+    let [unknown] = &said["notRegistered"].as_array().unwrap()[..] else {
+        panic!("{said}")
     };
     assert_eq!(unknown["eventType"], "order.placed", "{unknown}");
     assert_eq!(unknown["contentKept"], true, "{unknown}");
