@@ -75,9 +75,10 @@ fn start(file: &Path) -> Result<(), String> {
         // Without a pause, so that no task has run when the runtime ends.
         let started = ScrapeManager::start(store, clock, config.scrape(), own, true).now_or_never();
         let started = started.ok_or("the start of scraping waits for something")?;
-        match started.load_state().successful {
-            true => Ok(()),
-            false => Err("scraping did not start".into()),
+        if started.load_state().successful {
+            Ok(())
+        } else {
+            Err("scraping did not start".into())
         }
     });
     drop(runtime);
