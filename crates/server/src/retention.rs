@@ -34,7 +34,7 @@ pub(crate) async fn apply(app: &App) {
     }
 }
 
-/// The same, confirmed by an operator.
+/// Puts it into effect, confirmed by an operator.
 pub(crate) async fn confirm(app: &App) -> Result<(), String> {
     decide_and_set(app, true).await
 }

@@ -25,7 +25,7 @@ pub struct SourceFile<'f> {
 /// The result of reading a file beside its values.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What makes the file invalid.
+    /// Reasons for which the file is invalid.
     pub problems: Vec<Problem>,
     /// Valid parts that have no effect.
     pub unsupported: Vec<Unsupported>,

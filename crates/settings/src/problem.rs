@@ -83,9 +83,9 @@ pub struct Unsupported {
     pub subject: String,
     pub file: PathBuf,
     pub at: Position,
-    /// What follows: `the job "a" is left out`.
+    /// The consequence: `the job "a" is left out`.
     pub effect: String,
-    /// What to use in its place.
+    /// The replacement.
     pub instead: String,
 }
 

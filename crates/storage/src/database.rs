@@ -472,9 +472,9 @@ impl Database {
         self.close_within(CLOSE_PATIENCE)
     }
 
-    /// The same, and begins no further round of the flush after `patience`. What is not flushed
-    /// then stays in the journal, and so does everything if the future is dropped: the next process
-    /// replays it.
+    /// Flushes likewise, and begins no further round of the flush after `patience`. What is not
+    /// flushed then stays in the journal, and so does everything if the future is dropped: the next
+    /// process replays it.
     pub fn close_within(&self, patience: Duration) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.flush_and_close(patience))
     }

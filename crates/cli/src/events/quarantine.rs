@@ -32,7 +32,7 @@ pub(super) struct QuarantineArgs {
 /// Entries that are asked for at once.
 const PAGE: usize = 1_000;
 
-/// What the quarantine has of one type.
+/// The events of one type in quarantine.
 #[derive(Default)]
 struct OfType {
     events: u64,
@@ -123,7 +123,7 @@ fn type_json(((service, event), of_type): (&(String, String), &OfType)) -> Value
     })
 }
 
-/// What can be done about the events.
+/// Returns advice about the events.
 fn advice(types: &Types) -> Vec<String> {
     let without: u64 = types.values().map(|of| of.events - of.with_content).sum();
     let with: u64 = types.values().map(|of| of.with_content).sum();

@@ -34,14 +34,14 @@ pub struct ListPage<T> {
 /// The field of a record with the guarded time at which it was listed, in milliseconds.
 pub(super) const LISTED_MS: &str = "listed_ms";
 
-/// How much a list has at most; the oldest entries go.
+/// The limits of a list; the oldest entries go.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListLimits {
     pub(super) entries: usize,
     pub(super) bytes: usize,
 }
 
-/// What is known of an entry without reading it.
+/// An entry of a list, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) number: u64,

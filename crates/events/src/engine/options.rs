@@ -52,7 +52,7 @@ pub struct EventOptions {
     pub max_quarantine: usize,
     /// Bytes of their entries, payloads included, each; the newest stay.
     pub max_quarantine_bytes: usize,
-    /// How long their entries stay.
+    /// The time for which their entries stay.
     pub quarantine_ttl: Duration,
     /// Types that [`Unconfigured::Accept`] may register.
     pub max_accepted_types: usize,

@@ -203,7 +203,7 @@ impl Source {
     }
 }
 
-/// What is answered for the items of a request.
+/// The answers to the items of a request.
 struct Answers {
     items: Vec<Answer>,
     not_registered: Vec<NotRegistered>,

@@ -71,7 +71,7 @@ impl Engine {
         Ok(report)
     }
 
-    /// Whether the journal may have events of a week that is over.
+    /// Returns `true` if the journal may have events of a week that is over.
     fn has_expired_tail(&self, registry: &Registry, now_s: i64) -> bool {
         let blocks = self.memory.lock().tail.all();
         blocks.iter().any(|block| {

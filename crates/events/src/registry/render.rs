@@ -193,7 +193,7 @@ fn put_kind(
     }
 }
 
-/// How long cells of a metric are kept, by window.
+/// The retention of a metric by window.
 fn windows(metric: &Metric) -> Value {
     let retention = EventWindow::ALL.into_iter().map(|window| {
         let kept = duration::show(&metric.retention.of(window));

@@ -14,7 +14,7 @@ use icecore_wire::otlp::{Exponential, Strategy};
 
 const MIB: usize = 1 << 20;
 
-/// How the configuration file is read.
+/// The way in which the configuration file is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileOptions {
     /// Set if parts of the file that are not supported are errors. Off, so that any file that
@@ -22,7 +22,7 @@ pub struct FileOptions {
     pub strict: bool,
 }
 
-/// How long samples are kept, as Prometheus says it.
+/// The retention of samples, as Prometheus says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TsdbOptions {
     /// Zero if it is not said: then nothing is deleted without a policy.

@@ -191,7 +191,7 @@ impl<'a> Site<'a> {
         let Some((scheme, authority)) = parse_origin(origin) else {
             return true;
         };
-        // Whoever is on the way of plain HTTP can make pages of any name.
+        // A host on the way of plain HTTP can make pages of any name.
         let is_plain = self.is_https && scheme != HTTPS;
         if is_listed(authority.host(), trust.hosts) && !is_plain {
             return false;

@@ -101,7 +101,7 @@ pub(crate) async fn flush_all(ingest: &Arc<Ingest>) -> Result<()> {
     summarize_epochs(ingest).await
 }
 
-/// The same for the end of a process, which no job holds back. It goes on for `patience`, or to the
+/// Does so for the end of a process, which no job holds back. It goes on for `patience`, or to the
 /// end of the round that is under way then. What is left stays in the journal, from which the next
 /// process has it again: a stop ends, however many hours are open.
 pub(crate) async fn flush_at_stop(ingest: &Arc<Ingest>, patience: Duration) -> Result<()> {

@@ -141,7 +141,7 @@ struct SeenKeys {
     starts: bool,
     /// Whether a sample went into a batch.
     samples: bool,
-    /// Whether there was a key for something to store, even if it is empty.
+    /// Set if there was a key for something to store, even if it is empty.
     content: bool,
 }
 
