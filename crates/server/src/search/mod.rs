@@ -79,9 +79,10 @@ pub(crate) async fn metric_names(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Response, ApiError> {
+    let slot = app.limits.read_slot().await?;
     let search = SearchParams::read(&app, &params, "metric_names")?;
     let with_metadata = boolean(&params, "include_metadata", false)?;
-    find(&app, search, Subject::Metrics { with_metadata }).await
+    find(&app, slot, search, Subject::Metrics { with_metadata }).await
 }
 
 /// Names of labels that match.
@@ -89,8 +90,9 @@ pub(crate) async fn label_names(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Response, ApiError> {
+    let slot = app.limits.read_slot().await?;
     let search = SearchParams::read(&app, &params, "label_names")?;
-    find(&app, search, Subject::LabelNames).await
+    find(&app, slot, search, Subject::LabelNames).await
 }
 
 /// Values of a label that match.
@@ -98,11 +100,12 @@ pub(crate) async fn label_values(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Response, ApiError> {
+    let slot = app.limits.read_slot().await?;
     let search = SearchParams::read(&app, &params, "label_values")?;
     let label = params
         .first("label")
         .ok_or_else(|| ApiError::bad_data("missing required parameter \"label\""))?;
-    find(&app, search, Subject::LabelValues(label.to_owned())).await
+    find(&app, slot, search, Subject::LabelValues(label.to_owned())).await
 }
 
 impl SearchParams {
@@ -238,9 +241,15 @@ fn boolean(params: &Params, name: &str, default: bool) -> Result<bool, ApiError>
     }
 }
 
-async fn find(app: &App, search: SearchParams, subject: Subject) -> Result<Response, ApiError> {
+/// Reads what is looked through and answers. The slot of the read is held until then: patterns of
+/// selectors take memory, too.
+async fn find(
+    app: &App,
+    slot: OwnedSemaphorePermit,
+    search: SearchParams,
+    subject: Subject,
+) -> Result<Response, ApiError> {
     let database = app.database()?.clone();
-    let slot = app.limits.read_slot().await?;
     let query = &search.query;
     let texts = match &subject {
         Subject::LabelNames => {

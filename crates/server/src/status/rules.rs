@@ -20,6 +20,7 @@ pub(crate) async fn rules(
     params: Params,
 ) -> Result<Response, ApiError> {
     app.database()?;
+    let _slot = app.limits.read_slot().await?;
     check(&params)?;
     Ok(small_success(|out| {
         out.extend_from_slice(b"{\"groups\":[]}")

@@ -31,9 +31,9 @@ pub(crate) async fn status(
     params: Params,
 ) -> Result<Response, ApiError> {
     let database = app.database()?.clone();
+    let slot = app.limits.read_slot().await?;
     let pattern = params.first("metric_name_pattern");
     let pattern = pattern.map(pattern_of).transpose()?;
-    let slot = app.limits.read_slot().await?;
     success(slot, Vec::new(), move |out| {
         let page = metrics::render(&database, &app);
         let mut families = read(&page);
