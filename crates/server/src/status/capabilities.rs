@@ -151,7 +151,7 @@ fn categories(config: &Config) -> BTreeMap<&'static str, Category> {
             "scrape",
             Category::from([
                 ("extra_scrape_metrics", true),
-                ("openmetrics2", false),
+                ("openmetrics2", true),
                 (
                     "start_timestamp_zero_ingestion",
                     config.scraping.start_timestamps,
