@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { PageView } from './page-view';
 import { pages, type Page } from './pages';
 import { buildHash, queryHref, returnHref, route } from './router';
-import { ownVersion } from './api/status';
+import { ownVersion } from './api/own-version';
 import { metricSelector } from './format/labels';
 import { connection } from './state/connection';
 import { access, buildInfo, features } from './state/server';

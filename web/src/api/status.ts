@@ -1,6 +1,7 @@
 import { quote } from '../format/labels';
 import { call, get, type Params } from './client';
 import { ApiError } from './error';
+import type { BuildInfo } from './own-version';
 
 export interface Access {
   required: boolean;
@@ -17,17 +18,6 @@ export interface Features {
   events: boolean;
   sql: boolean;
 }
-
-export interface BuildInfo {
-  version: string;
-  revision?: string;
-}
-
-const ownRevision = 'icecore-';
-
-/** The version of Icecore. Clients of Prometheus read its version from `version`. */
-export const ownVersion = ({ version, revision }: BuildInfo) =>
-  revision?.startsWith(ownRevision) ? revision.slice(ownRevision.length) : version;
 
 export interface MetricNames {
   total: number;

@@ -1,6 +1,7 @@
 // What the server is: its version, what is in use, who is signed in. Asked once, and again when it returns.
 import { effect, signal } from '@preact/signals';
-import { getAccess, getBuildInfo, getFeatures, type Access, type BuildInfo, type Features } from '../api/status';
+import type { BuildInfo } from '../api/own-version';
+import { getAccess, getBuildInfo, getFeatures, type Access, type Features } from '../api/status';
 import { revived } from './connection';
 import { credential } from './session';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ownVersion } from '../../src/api/status';
+import { ownVersion } from '../../src/api/own-version';
 
 describe('the version of Icecore', () => {
   test('is in the revision', () => {

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { getBuildInfo, ownVersion } from '../../api/status';
+import { ownVersion } from '../../api/own-version';
+import { getBuildInfo } from '../../api/status';
 import { getRuntimeInfo } from '../../api/server';
 import { formatElapsed } from '../../format/duration';
 import { formatCount } from '../../format/number';
