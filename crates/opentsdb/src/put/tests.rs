@@ -398,12 +398,12 @@ fn rollups_that_cannot_be_are_refused_in_the_words_of_the_original() {
         (
             "foo m 1500000000 7 host=a",
             "illegal argument: Invalid group by aggregator foo with metric m \
-             {host=a, _aggregate=FOO}",
+             {_aggregate=FOO, host=a}",
         ),
         (
             "avg m 1500000000 7 host=a",
             "illegal argument: Derived group by aggregations are not allowed avg with metric m \
-             {host=a, _aggregate=AVG}",
+             {_aggregate=AVG, host=a}",
         ),
         (
             "1h-SUM m 1500000000000 7 host=a",
