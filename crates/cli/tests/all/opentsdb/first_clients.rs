@@ -129,9 +129,10 @@ fn all_that_opentsdb_py_sends_is_stored() {
 from opentsdb import TSDBClient, TSDBConnectProtocols
 for protocol, compression in [("HTTP", "gzip"), ("HTTP", None), ("TELNET", None)]:
     name = "py.%s.%s" % (protocol, compression)
-    client = TSDBClient("127.0.0.1", port=PORT, protocol=protocol, check_tsdb_alive=True,
+    client = TSDBClient("127.0.0.1", port=PORT, protocol=protocol,
                         http_compression=compression, static_tags={"host": "web01"},
                         send_metrics_batch_limit=1000)
+    assert client.is_alive()
     for i in range(POINTS):
         client.send(name, i, timestamp=START + i)
     client.close()
