@@ -46,12 +46,12 @@ pub(super) struct HttpClient(Arc<Inner>);
 struct Inner {
     config: HttpClientConfig,
     environment: fn(&str) -> Option<String>,
-    /// Made again when certificates change.
-    built: Mutex<BuiltClients>,
+    /// The clients, with the certificates they were made of. Rebuilt when those change.
+    built: Mutex<Clients>,
 }
 
-/// A client for each Unix socket, and one for the network, with the certificates it was made of.
-type BuiltClients = HashMap<Option<Arc<Path>>, (reqwest::Client, Material)>;
+/// Clients by the socket that they connect to, if there is one.
+type Clients = HashMap<Option<Arc<Path>>, (reqwest::Client, Material)>;
 
 impl HttpClient {
     /// Checks what the configuration itself gives; files are read with each request.
