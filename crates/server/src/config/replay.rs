@@ -23,10 +23,66 @@ use crate::Process;
 
 /// Files that are refused for an error within a discovery that is not built. Such a discovery is
 /// left out here, whatever it says.
-const UNBUILT: [&str; 0] = [];
+const UNBUILT: [&str; 42] = [
+    "VictoriaMetrics/sd_configs-0.yml",
+    "VictoriaMetrics/sd_configs-21.yml",
+    "VictoriaMetrics/sd_configs-3.yml",
+    "VictoriaMetrics/sd_configs-6.yml",
+    "prometheus-testdata/azure_client_id_missing.bad.yml",
+    "prometheus-testdata/azure_client_secret_missing.bad.yml",
+    "prometheus-testdata/azure_subscription_id_missing.bad.yml",
+    "prometheus-testdata/azure_tenant_id_missing.bad.yml",
+    "prometheus-testdata/eureka_invalid_server.bad.yml",
+    "prometheus-testdata/eureka_no_server.bad.yml",
+    "prometheus-testdata/kubernetes_api_server_with_own_namespace.bad.yml",
+    "prometheus-testdata/kubernetes_http_config_without_api_server.bad.yml",
+    "prometheus-testdata/kubernetes_kubeconfig_with_apiserver.bad.yml",
+    "prometheus-testdata/kubernetes_kubeconfig_with_http_config.bad.yml",
+    "prometheus-testdata/kubernetes_selectors_duplicated_role.bad.yml",
+    "prometheus-testdata/kubernetes_selectors_incorrect_selector.bad.yml",
+    "prometheus-testdata/kubernetes_selectors_ingress.bad.yml",
+    "prometheus-testdata/kubernetes_selectors_node.bad.yml",
+    "prometheus-testdata/kubernetes_selectors_pod.bad.yml",
+    "prometheus-testdata/kubernetes_selectors_service.bad.yml",
+    "prometheus-testdata/marathon_authtoken_authorization.bad.yml",
+    "prometheus-testdata/marathon_authtoken_basicauth.bad.yml",
+    "prometheus-testdata/marathon_no_servers.bad.yml",
+    "prometheus-testdata/outscale_no_region.bad.yml",
+    "prometheus-testdata/outscale_two_secrets.bad.yml",
+    "prometheus-testdata/stackit_endpoint.bad.yml",
+    "prometheus-testdata/uyuni_no_server.bad.yml",
+    "written/aws_bad_role.yml",
+    "written/consul_token_and_auth.yml",
+    "written/consul_unknown.yml",
+    "written/consul_user_and_basic.yml",
+    "written/docker_bad_host.yml",
+    "written/docker_filter.yml",
+    "written/gce_http.yml",
+    "written/gce_no_project.yml",
+    "written/gce_no_zone.yml",
+    "written/k8s_no_role.yml",
+    "written/k8s_role_upper.yml",
+    "written/scaleway_bad_key.yml",
+    "written/swarm_bad_role.yml",
+    "written/swarm_no_role.yml",
+    "written/triton_bad.yml",
+];
 
 /// Other files with another verdict, with the reason.
-const OTHERS: [(&str, &str); 0] = [];
+const OTHERS: [(&str, &str); 3] = [
+    (
+        "prometheus-testdata/scrape_config_files_duplicate.bad.yml",
+        "refused: a start reads scrape_config_files, as Prometheus' own does; --syntax-only does not",
+    ),
+    (
+        "prometheus-testdata/scrape_config_files_global.bad.yml",
+        "refused for the same reason",
+    ),
+    (
+        "promtool-testdata/url_in_scrape_targetgroup_with_relabel_config.bad.yml",
+        "started: Prometheus starts with it, too; promtool alone relabels static targets",
+    ),
+];
 
 /// A store that takes nothing: nothing is scraped.
 struct NoStore;
