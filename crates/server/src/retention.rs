@@ -21,8 +21,8 @@ use tracing::{error, info, warn};
 use crate::app::{App, PendingRetention, RetentionInEffect};
 use crate::config::Config;
 
-/// The catalog's record of the confirmed time.
-const CONFIRMED_KEY: &[u8] = &[0x30];
+/// The catalog's record of the confirmed time. OpenTSDB's and events' keys begin with less.
+const CONFIRMED_KEY: &[u8] = &[0x40];
 
 const VERSION: u8 = 1;
 
@@ -152,7 +152,11 @@ async fn remember(database: &Database, retain_ms: Option<i64>) -> Result<(), Str
         Ok::<(), String>(())
     };
     let written = database.write(write).await;
-    written.map(drop).map_err(|error| error.to_string())
+    let outcome = written.map_err(|error| error.to_string())?;
+    match outcome.rejected.first() {
+        Some(rejection) => Err(rejection.reason.clone()),
+        None => Ok(()),
+    }
 }
 
 fn encode(retain_ms: i64) -> Vec<u8> {

@@ -210,19 +210,21 @@ fn standard_streams_text_and_what_goes_wrong() {
         error.contains("; --skip-errors passes over what"),
         "{error}"
     );
-    assert!(
-        error.contains("; --resume continues it (state in "),
-        "{error}"
-    );
-    std::fs::remove_file(format!("{path}.progress")).unwrap();
-    let output = run(&served, &["import", path]);
+    assert!(!error.contains("--resume"), "{error}");
+    let good: String = (0..3000).map(|i| format!("moved_text 1 {i}\n")).collect();
+    std::fs::write(&file, format!("{good}moved_text{{ 1 1\n")).unwrap();
+    let output = run(&served, &["import", path, "--chunk-bytes", "1000"]);
     assert_eq!(output.status.code(), Some(1));
     let error = text(&output.stderr);
+    assert!(error.contains("line 3001: "), "{error}");
     assert!(
         error.contains("; --skip-errors passes over what"),
         "{error}"
     );
-    assert!(!error.contains("--resume"), "{error}");
+    assert!(
+        error.contains("; --resume continues it (state in "),
+        "{error}"
+    );
     succeeds(&served, &["import", path, "--skip-errors"]);
     // Samples that the server refuses have an exit code of their own.
     std::fs::write(&file, "moved_text 1 1\nmoved_text 1 9000000000000\n").unwrap();
