@@ -211,12 +211,12 @@ fn standard_streams_text_and_what_goes_wrong() {
         "{error}"
     );
     assert!(!error.contains("--resume"), "{error}");
-    let good: String = (0..3000).map(|i| format!("moved_text 1 {i}\n")).collect();
+    let good: String = (0..20_000).map(|i| format!("moved_text 1 {i}\n")).collect();
     std::fs::write(&file, format!("{good}moved_text{{ 1 1\n")).unwrap();
     let output = run(&served, &["import", path, "--chunk-bytes", "1000"]);
     assert_eq!(output.status.code(), Some(1));
     let error = text(&output.stderr);
-    assert!(error.contains("line 3001: "), "{error}");
+    assert!(error.contains("line 20001: "), "{error}");
     assert!(
         error.contains("; --skip-errors passes over what"),
         "{error}"
