@@ -11,6 +11,10 @@ use icecore_settings::{Fields, Position, SourceFile, read_text};
 /// Most that one of `scrape_config_files` may hold, for the same reason as the main file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
+/// Most messages about unsupported parts of jobs that are kept for answers. Generated files have
+/// hundreds of such jobs.
+const UNSUPPORTED_SHOWN_MAX: usize = 1000;
+
 impl ScrapeSettings {
     /// A job that says nothing but its name: defaults, and what `global` says.
     pub(crate) fn plain_job(&self, job_name: &str) -> ScrapeConfig {
@@ -131,7 +135,13 @@ impl ScrapeLoader {
         main.include(source);
     }
 
-    fn into_settings(self, own_jobs: usize, files: Vec<PathBuf>) -> ScrapeSettings {
+    fn into_settings(mut self, own_jobs: usize, files: Vec<PathBuf>) -> ScrapeSettings {
+        let hidden = self.unsupported.len().saturating_sub(UNSUPPORTED_SHOWN_MAX);
+        if hidden > 0 {
+            self.unsupported.truncate(UNSUPPORTED_SHOWN_MAX);
+            let further = format!("{hidden} further parts: icecore config check lists them");
+            self.unsupported.push(further);
+        }
         let own = self.jobs.get(..own_jobs).unwrap_or_default();
         ScrapeSettings {
             rendered: render::file(&self.global, own, &files),

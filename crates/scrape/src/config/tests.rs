@@ -644,6 +644,16 @@ scrape_configs:
 }
 
 #[test]
+fn messages_about_unsupported_jobs_are_bounded() {
+    let jobs = (0..1002).map(|i| format!("- {{job_name: j{i}, ec2_sd_configs: [{{}}]}}\n"));
+    let settings = settings(&format!("scrape_configs:\n{}", jobs.collect::<String>())).unwrap();
+    assert_eq!(settings.left_out_jobs, 1002);
+    assert_eq!(settings.unsupported.len(), 1001);
+    let last = settings.unsupported.last().unwrap();
+    assert_eq!(last, "2 further parts: icecore config check lists them");
+}
+
+#[test]
 fn a_key_of_a_rule_with_nothing_behind_it_is_empty() {
     let rules = super::testing::rules("[{target_label: a, separator: , replacement: , regex: }]");
     assert_eq!(rules[0].separator, "");
