@@ -1,7 +1,8 @@
 //! The dictionary over the years: sets of dimension values that no cell refers to any more go.
 //!
-//! The record of a set names the last day on which it came, and all of its cells are of events that
-//! came by then. So nothing refers to it once no window keeps cells that begin that late.
+//! The record of a set names the last day on which it came, by the guarded clock or the machine's,
+//! whichever is later, and all of its cells are of events that came by then. So nothing refers to
+//! it once no window keeps cells that begin that late.
 //!
 //! Holds always:
 //! - A record goes while nobody flushes, and only if it still names a day that is long over. A set

@@ -19,6 +19,7 @@ use super::Engine;
 use super::accept::unavailable;
 use super::generation::Generation;
 use super::guard::{SetDigest, set_record};
+use super::prepared::day_of;
 use super::states::{self, StateKey};
 use super::value_catalog::ValueCatalog;
 use super::void_events::VoidEvents;
@@ -125,7 +126,7 @@ impl Engine {
         let counts = flusher.count_cells(&generation.state_counts, &registry, at);
         let is_applied = flusher.is_uncertain && self.is_marked(flusher, mark).await?;
         if !is_applied {
-            let mut batch = build(generation.clone(), at.guarded_ms).await?;
+            let mut batch = build(generation.clone(), at).await?;
             let max_values = self.options.max_catalog_values;
             batch
                 .records
@@ -173,10 +174,10 @@ impl Engine {
 }
 
 /// The cells, identities and sets of a generation. CPU work, so it has a thread of its own.
-async fn build(generation: Arc<Generation>, guarded_ms: i64) -> Result<EventBatch, StoreError> {
+async fn build(generation: Arc<Generation>, at: CountTime) -> Result<EventBatch, StoreError> {
     let built = tokio::task::spawn_blocking(move || {
         let mut batch = EventBatch::default();
-        let now_s = guarded_ms.div_euclid(1000);
+        let now_s = at.guarded_ms.div_euclid(1000);
         for metric in generation.cells.metrics() {
             for window in metric.metric.windows() {
                 let cells = metric.of_window(window, now_s).into_iter();
@@ -194,7 +195,10 @@ async fn build(generation: Arc<Generation>, guarded_ms: i64) -> Result<EventBatc
         let identities = generation.identities.iter();
         batch.identities = identities.map(|(key, seq)| (*key, *seq)).collect();
         let sets = generation.new_sets.iter();
-        let sets = sets.map(|set| set_record(set.metric, set.digest.hash, &set.values, set.day));
+        let sets = sets.map(|set| {
+            let day = set.day.max(at.named_day());
+            set_record(set.metric, set.digest.hash, &set.values, day)
+        });
         batch.records.extend(sets);
         let objects = generation.objects.iter();
         let objects = objects.map(|(key, object)| object.record(key));
@@ -216,6 +220,12 @@ struct CountTime {
 }
 
 impl CountTime {
+    /// Returns the day that records of sets name. Cells are of events up to the machine's time,
+    /// also while the guarded clock is behind it.
+    fn named_day(self) -> i64 {
+        day_of(self.guarded_ms.max(self.now_ms))
+    }
+
     /// Of two counts at the same moment the one of the later generation is right, whichever way
     /// their cells are merged.
     fn tie_breaker(self) -> EventId {
@@ -272,7 +282,7 @@ impl Flusher {
 
     /// Takes note of the states that cells were written of.
     fn counted(&mut self, changed: &HashMap<StateKey, i64>, at: CountTime) {
-        let today = at.guarded_ms.div_euclid(DAY_MS);
+        let today = day_of(at.guarded_ms);
         if self.named_day != today {
             self.named_day = today;
             self.named_states.clear();
@@ -326,8 +336,9 @@ impl Flusher {
         hasher.push("attribute", &key.attribute);
         hasher.push("state", &key.state);
         let digest = SetDigest::of(hasher.canonical());
-        let day = at.guarded_ms.div_euclid(DAY_MS);
-        if self.named_day != day || !self.named_states.contains(key) {
+        let today = day_of(at.guarded_ms);
+        if self.named_day != today || !self.named_states.contains(key) {
+            let day = at.named_day();
             let record = set_record(metric.number, digest.hash, hasher.canonical(), day);
             counts.records.push(record);
         }
@@ -355,4 +366,3 @@ impl Flusher {
 }
 
 const MINUTE_MS: i64 = 60_000;
-const DAY_MS: i64 = 24 * 60 * MINUTE_MS;

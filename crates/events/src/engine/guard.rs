@@ -95,15 +95,17 @@ impl DimensionGuard {
         if stored.day < today || set.is_none_or(|set| set.is_overflow()) {
             return;
         }
+        // The machine's clock may have been ahead: the limit is one of today.
+        let day = stored.day.min(today);
         let known = self.metrics.entry(metric).or_default();
-        known.day = known.day.max(stored.day);
+        known.day = known.day.max(day);
         known.today += 1;
         let digest = SetDigest::of(stored.values);
         known.sets.insert(
             digest.hash,
             KnownSet {
                 rest: digest.rest,
-                day: stored.day,
+                day,
             },
         );
     }
@@ -241,5 +243,11 @@ mod tests {
         let mut guard = DimensionGuard::new(1);
         guard.load(&record, 20_001);
         assert_eq!(guard.admit(7, digest_of("b"), 20_001), Admission::New);
+        // Of a day that has not come yet.
+        let mut guard = DimensionGuard::new(1);
+        guard.load(&record, 19_000);
+        assert_eq!(guard.admit(7, digest, 19_000), Admission::Known);
+        assert_eq!(guard.admit(7, digest_of("b"), 19_000), Admission::TooMany);
+        assert_eq!(guard.admit(7, digest_of("b"), 19_001), Admission::New);
     }
 }

@@ -21,9 +21,9 @@ use crate::{Problem, StoredEvent, decode_events, encode_events};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// The day of a time of the guarded clock.
-pub(super) fn day_of(guarded_ms: i64) -> i64 {
-    guarded_ms.div_euclid(DAY_MS)
+/// Returns the day of a time in milliseconds.
+pub(super) fn day_of(ms: i64) -> i64 {
+    ms.div_euclid(DAY_MS)
 }
 
 /// What events are prepared with.

@@ -359,6 +359,23 @@ async fn sets_without_cells_leave_the_dictionary() {
     assert_eq!(run(&bench, now_ms(&bench)).await, 0);
 }
 
+/// After a pause the guarded clock is behind, and events are of the machine's time.
+#[tokio::test]
+async fn a_set_that_came_while_the_clock_caught_up_stays_as_long_as_its_cells() {
+    let bench = Bench::new().await;
+    bench.clock.jump(60 * DAY_S * 1_000);
+    bench.publish(&order(1, 60 * DAY_S, "web", 1, 1.0)).await;
+    bench.events.flush().await.unwrap();
+    bench.clock.advance(1_800 * DAY_S * 1_000);
+    let now_ms = icecore_model::Clock::now_ms(&*bench.clock);
+    let report = bench.events.run_retention(now_ms).await.unwrap();
+    assert_eq!(report.dimension_sets, 0);
+    bench.clock.advance(60 * DAY_S * 1_000);
+    let now_ms = icecore_model::Clock::now_ms(&*bench.clock);
+    let report = bench.events.run_retention(now_ms).await.unwrap();
+    assert!(report.dimension_sets > 0);
+}
+
 #[tokio::test]
 async fn what_is_too_old_is_not_shown_and_then_dropped() {
     let mut bench = Bench::new().await;
