@@ -99,7 +99,8 @@ impl Shard {
         Ok(EventsView::new(ViewState {
             registry,
             now_ms: self.clock.now_ms(),
-            guarded_ms: self.own.guarded_ms(),
+            // What either instance takes for too old: the other one may have dropped it.
+            guarded_ms: self.own.guarded_ms().max(snapshot.guarded_ms()),
             read_file: Arc::new(move |path, range| {
                 let shard = Arc::clone(&shard);
                 Box::pin(async move {

@@ -306,7 +306,12 @@ impl EventStore for MemoryStore {
                 return Err(StoreError("injected fault: Snapshot".into()));
             }
             let content = self.shared.state.lock().content.clone();
-            Ok(Box::new(MemorySnapshot { content }) as Box<dyn EventSnapshot>)
+            let guarded_ms = self.guarded_ms();
+            let snapshot = MemorySnapshot {
+                content,
+                guarded_ms,
+            };
+            Ok(Box::new(snapshot) as Box<dyn EventSnapshot>)
         })
     }
 
@@ -362,14 +367,17 @@ impl EventStore for MemoryStore {
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<Box<dyn EventSnapshot>>, StoreError>> {
         Box::pin(async move {
+            let guarded_ms = self.guarded_ms();
             let mut state = self.shared.state.lock();
             let Some(content) = state.kept.get(id).cloned() else {
                 return Ok(None);
             };
             state.kept_reads += 1;
-            Ok(Some(
-                Box::new(MemorySnapshot { content }) as Box<dyn EventSnapshot>
-            ))
+            let snapshot = MemorySnapshot {
+                content,
+                guarded_ms,
+            };
+            Ok(Some(Box::new(snapshot) as Box<dyn EventSnapshot>))
         })
     }
 
@@ -384,6 +392,7 @@ impl EventStore for MemoryStore {
 
 struct MemorySnapshot {
     content: Arc<Content>,
+    guarded_ms: i64,
 }
 
 impl EventSnapshot for MemorySnapshot {
@@ -393,6 +402,10 @@ impl EventSnapshot for MemorySnapshot {
 
     fn sealed(&self) -> u64 {
         self.content.sealed
+    }
+
+    fn guarded_ms(&self) -> i64 {
+        self.guarded_ms
     }
 
     fn identities<'a>(

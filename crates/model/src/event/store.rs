@@ -112,6 +112,10 @@ pub trait EventSnapshot: Send + Sync {
     /// Up to where blocks are in files.
     fn sealed(&self) -> u64;
 
+    /// The guarded time by which the store was kept: of another instance's as far as that has
+    /// stored it, which it does every hour, and each minute while it catches up.
+    fn guarded_ms(&self) -> i64;
+
     /// For each identity the sequence number of the block that has it.
     fn identities<'a>(
         &'a self,

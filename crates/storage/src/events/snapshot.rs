@@ -27,6 +27,7 @@ use crate::cache::PinnedCells;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ingest::EVENT_RECORD_KINDS;
+use crate::retention::stored_state;
 use crate::slate::fetch::join_bounded;
 use crate::slate::follower::FollowedState;
 use crate::slate::read_view::{ScanKind, View};
@@ -49,6 +50,7 @@ pub(super) struct Snapshot {
     view: View,
     mark: FlushMark,
     sealed: u64,
+    guarded_ms: i64,
     /// The weeks that there are of a window, when somebody has asked.
     weeks: [OnceLock<Vec<Week>>; EventWindow::ALL.len()],
     source: Source,
@@ -101,9 +103,14 @@ impl Snapshot {
     }
 
     async fn of(context: &Arc<Context>, view: View, source: Source) -> Result<Self> {
+        let guarded_ms = match source {
+            Source::Own { .. } => context.guarded_ms(),
+            Source::Followed(_) | Source::Kept(_) => stored_state(&view).await?.clock_ms,
+        };
         Ok(Self {
             mark: stored_mark(&view).await?,
             sealed: stored_sealed(&view).await?,
+            guarded_ms,
             context: Arc::clone(context),
             view,
             weeks: Default::default(),
@@ -236,6 +243,10 @@ impl EventSnapshot for Snapshot {
 
     fn sealed(&self) -> u64 {
         self.sealed
+    }
+
+    fn guarded_ms(&self) -> i64 {
+        self.guarded_ms
     }
 
     fn identities<'a>(

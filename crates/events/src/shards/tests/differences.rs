@@ -13,6 +13,21 @@ fn asked(name: &str) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
+/// While the guarded clock of one catches up after a pause, the other has dropped more.
+#[tokio::test]
+async fn what_one_instance_takes_for_too_old_is_too_old_for_both() {
+    let clock = Arc::new(ManualClock::at(NOW_MS));
+    let behind = Instance::open(&clock, &[DOCUMENTS]).await;
+    let month_ms = 30 * 86_400_000;
+    clock.jump(month_ms);
+    let right = Instance::open(&clock, &[DOCUMENTS]).await;
+    for (own, other) in [(&behind, &right), (&right, &behind)] {
+        let all = reading(own, &[&other.shard("other")]);
+        let cells = all.cells().await.unwrap();
+        assert_eq!(CellSource::guarded_ms(&*cells), NOW_MS + month_ms);
+    }
+}
+
 #[tokio::test]
 async fn what_only_another_instance_knows_is_known() {
     let clock = Arc::new(ManualClock::at(NOW_MS));

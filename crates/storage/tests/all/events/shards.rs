@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use icecore_model::event::EventShard;
 
 use super::*;
 use crate::process::World;
-use crate::support::{T0, write as write_samples};
+use crate::support::{HOUR, LOOK_EVERY, PATIENCE, T0, write as write_samples};
 
 /// Every look is a new one.
 const NO_AGE: Duration = Duration::ZERO;
@@ -22,11 +22,18 @@ struct Neighbours {
 
 impl Neighbours {
     fn start() -> Self {
+        Self::start_apart(0)
+    }
+
+    /// The clock of the other one is so far ahead.
+    fn start_apart(ahead_ms: i64) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let [own, other] = ["a", "b"].map(|name| {
+        let [own, other] = [("a", 0), ("b", ahead_ms)].map(|(name, ahead_ms)| {
             let path = directory.path().join(name);
             std::fs::create_dir(&path).unwrap();
-            World::in_directory(&path).start()
+            let world = World::in_directory(&path);
+            world.clock.jump(ahead_ms);
+            world.start()
         });
         Self {
             directory,
@@ -110,6 +117,21 @@ fn a_state_is_as_old_as_allowed() {
     write(&near.other, batch(1, seq, 2)).unwrap();
     assert_eq!(near.state(&shard).mark(), FlushMark::default());
     assert_eq!(near.state(&near.shard(NO_AGE)).mark(), mark(1, seq));
+}
+
+#[test]
+fn a_state_has_the_guarded_time_of_its_database() {
+    let near = Neighbours::start_apart(30 * 24 * HOUR);
+    let shard = near.shard(NO_AGE);
+    let own_ms = snapshot(&near.own).guarded_ms();
+    assert_eq!(own_ms, store(&near.own).guarded_ms());
+    // It is stored soon after a start.
+    let give_up = Instant::now() + PATIENCE;
+    while near.state(&shard).guarded_ms() == 0 {
+        assert!(Instant::now() < give_up, "not stored within {PATIENCE:?}");
+        std::thread::sleep(LOOK_EVERY);
+    }
+    assert_eq!(near.state(&shard).guarded_ms(), own_ms + 30 * 24 * HOUR);
 }
 
 #[test]
