@@ -49,6 +49,15 @@ impl Pauses {
         let _ = name;
     }
 
+    /// [`Pauses::pass`] for what does not wait otherwise.
+    #[inline]
+    pub(crate) fn pass_blocking(&self, name: &'static str) {
+        #[cfg(feature = "testing")]
+        futures::executor::block_on(self.pass(name));
+        #[cfg(not(feature = "testing"))]
+        let _ = name;
+    }
+
     /// The next one who comes to this place waits there.
     #[cfg(feature = "testing")]
     pub(crate) fn arm(&self, name: &'static str) -> Pause {

@@ -238,6 +238,7 @@ fn set_floor(maintenance: &Maintenance, closing: &[Bucket]) {
     let _one_at_a_time = maintenance.telling.lock();
     let policy = maintenance.retention.policy();
     let kept_since = KeptClasses::new(policy.as_ref(), maintenance.retention.now_ms());
+    maintenance.context.pauses.pass_blocking("set_floor.looked");
     let floor = {
         let listed = maintenance.buckets.levels();
         TimeFloor::new(policy.as_ref(), &kept_since, &listed, closing)
