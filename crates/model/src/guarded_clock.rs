@@ -107,7 +107,7 @@ mod tests {
         machine.advance(1000 * DAY_MS);
         machine.jump(-900 * DAY_MS);
         assert_eq!(clock.advance(&machine), RELEASED_MS);
-        // 56 years after 1970, in which this was written.
+        // The clock of a real machine has a release: this was written 56 years after 1970.
         let mut clock = GuardedClock::starting(Some(0), &SystemClock);
         assert!(clock.advance(&SystemClock) > 56 * 365 * DAY_MS);
     }
