@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::java::bytes_text;
 use crate::request::Request;
 use crate::response::Response;
-use crate::tree::{RULES_MAX, RuleEdit, RuleType, Tree};
+use crate::tree::{RuleEdit, RuleType, Tree};
 use crate::tsd::Tsd;
 
 /// Where a rule is: tree, level, order.
@@ -40,7 +40,7 @@ pub(super) async fn one(tsd: &Tsd, request: &Request, verb: &Method) -> Result<R
             let replaces = *verb == Method::PUT;
             let before = shown(&tree, level, order).filter(|_| !replaces);
             let lost = missing(place, &edit);
-            put(tsd, &mut tree, place, edit, replaces)?;
+            put(&mut tree, place, edit, replaces)?;
             let response = shown(&tree, level, order).ok_or(lost)?;
             if before.as_ref() == Some(&response) {
                 return Ok(Response::unchanged());
@@ -134,7 +134,7 @@ pub(super) async fn many(tsd: &Tsd, request: &Request, verb: &Method) -> Result<
     }
     for (place, edit) in edits {
         if changes(place, &edit) {
-            put(tsd, &mut tree, place, edit, replaces)?;
+            put(&mut tree, place, edit, replaces)?;
         }
     }
     store(tsd, records, tree).await?;
@@ -204,28 +204,19 @@ fn unknown_type(kind: &str) -> Error {
 }
 
 /// Adds or changes a rule; with `replaces` nothing of what it was stays.
-fn put(
-    tsd: &Tsd,
-    tree: &mut Tree,
-    place: RulePlace,
-    edit: RuleEdit,
-    replaces: bool,
-) -> Result<(), Error> {
+fn put(tree: &mut Tree, place: RulePlace, edit: RuleEdit, replaces: bool) -> Result<(), Error> {
     let (_, level, order) = place;
     let before = tree.rule(level, order).filter(|_| !replaces);
     let rule = edit
         .apply((tree.id, level, order), before)
         .map_err(invalid)?;
     tree.put_rule(rule);
-    if tree.rule_count() + tsd.trees.rules_beside(tree.id) > RULES_MAX {
-        return Err(Error::bad_request(format!(
-            "Trees have at most {RULES_MAX} rules together"
-        )));
-    }
     Ok(())
 }
 
 async fn store(tsd: &Tsd, records: RecordsEdit<'_>, tree: Tree) -> Result<(), Error> {
+    let checked = tsd.trees.check_rules(&tree, std::iter::empty());
+    checked.map_err(Error::bad_request)?;
     let stored = tree.stored();
     let put = || tsd.trees.put(tree);
     records.write_and(vec![stored], put).await

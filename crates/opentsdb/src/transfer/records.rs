@@ -12,7 +12,7 @@ use crate::catalog::check_size;
 use crate::catalog_key;
 use crate::error::Error;
 use crate::hbase::{SeriesMetaCell, TreeCell, UidCell};
-use crate::tree::{RULES_MAX, Tree};
+use crate::tree::Tree;
 use crate::tsd::Tsd;
 use crate::uid::Tsuid;
 
@@ -135,12 +135,12 @@ impl Changes<'_> {
                 let json = documents::parse(&json).ok_or_else(|| no_document(line))?;
                 let rule = documents::rule(&json, (id, level, order));
                 let rule = rule.map_err(|reason| skip(line, "no rule of a tree", reason))?;
-                let tree = self.tree(id);
-                if tree.rule_count() >= RULES_MAX && tree.rule(level, order).is_none() {
-                    let example = format!("tree {id}: at most {RULES_MAX}");
-                    return Err(skip(line, "too many rules of a tree", example));
-                }
+                let mut tree = self.tree(id).clone();
                 tree.put_rule(rule);
+                let others = self.trees.values().filter(|other| other.id != id);
+                let checked = self.tsd.trees.check_rules(&tree, others);
+                checked.map_err(|reason| skip(line, "too many rules of trees", reason))?;
+                self.trees.insert(id, tree);
             }
             TreeCell::Branch(_, json) => {
                 let json = documents::parse(&json).ok_or_else(|| no_document(line))?;

@@ -11,8 +11,11 @@ use crate::json::Json;
 use crate::json_object::{ObjectWriter, push_array};
 use crate::record_field::{boolean, integer, text};
 
-/// Rules of all trees together: their expressions are in memory.
+/// Rules of all trees together.
 pub(crate) const RULES_MAX: usize = 4096;
+
+/// Bytes of the compiled expressions of all rules, which stay in memory.
+pub(crate) const PATTERNS_BYTES_MAX: usize = 128 << 20;
 
 /// A tree.
 #[derive(Clone, Debug, Default)]
@@ -96,6 +99,12 @@ impl Tree {
 
     pub(crate) fn rule_count(&self) -> usize {
         self.rules.values().map(BTreeMap::len).sum()
+    }
+
+    /// The bytes that the expressions of its rules count for.
+    pub(crate) fn pattern_bytes(&self) -> usize {
+        let rules = self.rules.values().flat_map(BTreeMap::values);
+        rules.map(|rule| rule.pattern_bytes).sum()
     }
 
     /// As answers show it.

@@ -23,7 +23,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub(crate) use branch::{Branch, BranchId, Leaf};
 pub(crate) use builder::{NamedMeta, TreeSeries, build};
-pub(crate) use definition::{RULES_MAX, Tree, TreeEdit};
+pub(crate) use definition::{PATTERNS_BYTES_MAX, RULES_MAX, Tree, TreeEdit};
 pub(crate) use growth::{Growth, grow};
 pub(crate) use rule::{Rule, RuleEdit, RuleType};
 
@@ -67,11 +67,28 @@ impl Trees {
         self.trees.read().values().map(Arc::clone).collect()
     }
 
-    /// The number of rules of all trees but one.
-    pub(crate) fn rules_beside(&self, id: u16) -> usize {
+    /// Fails if there would be too many rules with changed trees in the places of those that have
+    /// their ids. `others` are changed together with `tree`.
+    pub(crate) fn check_rules<'t>(
+        &self,
+        tree: &'t Tree,
+        others: impl Iterator<Item = &'t Tree>,
+    ) -> Result<(), String> {
         let trees = self.trees.read();
-        let others = trees.values().filter(|tree| tree.id != id);
-        others.map(|tree| tree.rule_count()).sum()
+        let known = trees.iter().map(|(id, tree)| (*id, &**tree));
+        let mut all: BTreeMap<u16, &Tree> = known.collect();
+        all.extend(others.chain([tree]).map(|tree| (tree.id, tree)));
+        let rules: usize = all.values().map(|tree| tree.rule_count()).sum();
+        let bytes: usize = all.values().map(|tree| tree.pattern_bytes()).sum();
+        if rules > RULES_MAX {
+            return Err(format!("Trees have at most {RULES_MAX} rules together"));
+        }
+        if bytes > PATTERNS_BYTES_MAX {
+            return Err(format!(
+                "The expressions of all rules of trees take more than {PATTERNS_BYTES_MAX} bytes"
+            ));
+        }
+        Ok(())
     }
 
     /// The id of the next tree, if there may be one more.

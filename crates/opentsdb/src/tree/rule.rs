@@ -6,8 +6,10 @@ use crate::json::Json;
 use crate::json_object::ObjectWriter;
 use crate::record_field::{integer, text};
 
-/// Bytes that a compiled expression of a rule may have: room for a class of Unicode's letters.
-const PATTERN_BYTES_MAX: usize = 32 << 10;
+/// Bytes of compiled expressions that are tried one after the other: an expression counts for the
+/// first that admits it. The larger one has room for a few classes of Unicode's letters, as `\w`
+/// is.
+const PATTERN_BYTES: [usize; 2] = [32 << 10, 256 << 10];
 
 /// Bytes of the table with which an expression is matched.
 const PATTERN_CACHE_BYTES_MAX: usize = 128 << 10;
@@ -65,6 +67,8 @@ pub(crate) struct Rule {
     pub(crate) notes: String,
     /// The expression of `regex`, or where that is empty of `separator`.
     pub(super) pattern: Option<Regex>,
+    /// The bytes that the expression counts for.
+    pub(super) pattern_bytes: usize,
 }
 
 /// What a request changes. An empty text or 0 is as good as not given, as in the original.
@@ -128,15 +132,16 @@ impl RuleEdit {
             description: text(self.description, before.map(|rule| &rule.description)),
             notes: text(self.notes, before.map(|rule| &rule.notes)),
             pattern: None,
+            pattern_bytes: 0,
         };
-        rule.checked(PATTERN_BYTES_MAX)
+        rule.checked(&PATTERN_BYTES)
     }
 }
 
 impl Rule {
     /// The rule with its expression, if it has all that its type needs and the expression takes no
-    /// more than so many bytes.
-    fn checked(mut self, bytes_max: usize) -> Result<Self, String> {
+    /// more bytes than the last of these limits.
+    fn checked(mut self, limits: &[usize]) -> Result<Self, String> {
         let kind = self.kind.name();
         if self.kind != RuleType::Metric && self.field.is_empty() {
             return Err(format!("Missing field name required for {kind} rule"));
@@ -153,16 +158,9 @@ impl Rule {
             &self.regex
         };
         if !pattern.is_empty() {
-            let mut builder = RegexBuilder::new(pattern);
-            builder.size_limit(bytes_max);
-            builder.dfa_size_limit(PATTERN_CACHE_BYTES_MAX);
-            let compiled = builder.build().map_err(|error| match error {
-                regex::Error::CompiledTooBig(_) => {
-                    format!("Invalid expression: it takes more than {bytes_max} bytes: {pattern}")
-                }
-                _ => format!("Invalid expression: {pattern}"),
-            })?;
+            let (compiled, bytes) = compile(pattern, limits)?;
             self.pattern = Some(compiled);
+            self.pattern_bytes = bytes;
         }
         Ok(self)
     }
@@ -210,10 +208,29 @@ impl Rule {
             description: text(json, "description")?,
             notes: text(json, "notes")?,
             pattern: None,
+            pattern_bytes: 0,
         };
         // Larger ones that were stored before there was a limit are read.
-        rule.checked(10 << 20).ok()
+        rule.checked(&[32 << 10, 256 << 10, 10 << 20]).ok()
     }
+}
+
+/// Compiles an expression within the first limit that admits it, which is returned as well.
+fn compile(pattern: &str, limits: &[usize]) -> Result<(Regex, usize), String> {
+    for bytes_max in limits {
+        let mut builder = RegexBuilder::new(pattern);
+        builder.size_limit(*bytes_max);
+        builder.dfa_size_limit(PATTERN_CACHE_BYTES_MAX);
+        match builder.build() {
+            Ok(regex) => return Ok((regex, *bytes_max)),
+            Err(regex::Error::CompiledTooBig(_)) => {}
+            Err(_) => return Err(format!("Invalid expression: {pattern}")),
+        }
+    }
+    let most = limits.last().copied().unwrap_or_default();
+    Err(format!(
+        "Invalid expression: it takes more than {most} bytes: {pattern}"
+    ))
 }
 
 #[cfg(test)]

@@ -65,6 +65,11 @@ fn rules_of_trees_are_bounded_in_number_and_size() {
     let (status, text) = post("/api/tree/rules", serde_json::Value::Array(rules(2)));
     assert_eq!(status, 400, "{text}");
     assert!(text.contains("4096 rules together"), "{text}");
+    // So is that of what their expressions take.
+    let large = |tree: u32| (0..600).map(|order| rule(tree, order, r"\w")).collect();
+    let (status, text) = post("/api/tree/rules", serde_json::Value::Array(large(2)));
+    assert_eq!(status, 400, "{text}");
+    assert!(text.contains("take more than"), "{text}");
     for number in 2..256 {
         let (status, text) = post("/api/tree", json!({ "name": format!("t{number}") }));
         assert_eq!(status, 200, "{number}: {text}");

@@ -216,7 +216,8 @@ fn cells_of_states_are_kept_as_long_as_documents_say() {
     for text in [minutes.to_yaml(), json] {
         assert_eq!(kept(&with(&first, &text)).1, expected, "{text}");
     }
-    let faults = Documents::parse_yaml("service: shop\nstateRetention: {1m: 1d}\n").unwrap_err();
+    let faults =
+        Documents::parse_yaml("service: shop\nevents: []\nstateRetention: {1m: 1d}\n").unwrap_err();
     assert!(faults[0].reason.contains("only for"), "{faults:?}");
 }
 
