@@ -358,6 +358,7 @@ async fn partitions_and_retention() {
     assert_eq!(answer.status, 200, "{}", answer.text());
     let nothing = json!({
         "files": 0, "events": 0, "cellWeeks": 0, "identityWeeks": 0, "dimensionSets": 0,
+        "quarantined": 0,
     });
     assert_eq!(answer.json(), nothing);
     let listed = served.get("/api/admin/partitions", &[]).await.json();

@@ -265,7 +265,7 @@ async fn notes_have_their_place() {
         ),
     ] {
         let params = [("query", "1"), ("time", time.as_str()), ("stats", stats)];
-        let json = served.read(QUERY, &params).await.json();
+        let json = served.get(QUERY, &params).await.json();
         assert_eq!(json["warnings"], warning, "{json}");
     }
     served.stop().await.unwrap();

@@ -125,7 +125,12 @@ async fn wrong_parameters_are_named() {
         ("/api/v1/series", &[][..], "no match[] parameter provided"),
         ("/api/v1/export", &[], "no match[] parameter provided"),
         ("/api/v1/series", &[("match[]", "{a=")], "\"match[]\": 1:4"),
-        ("/api/v1/labels", &[("match[]", "{a=~\"(\"}")], "match[]"),
+        // As in Prometheus, without the name of the parameter.
+        (
+            "/api/v1/labels",
+            &[("match[]", "{a=~\"(\"}")],
+            "1:5: parse error",
+        ),
         (
             "/api/v1/export",
             &[("match[]", "{}")],
