@@ -193,16 +193,6 @@ fn unknown_type(kind: &str) -> Error {
     Error::bad_request("Unable to parse the 'type' parameter").with_details(details)
 }
 
-/// A parameter that names no type of rules.
-fn unknown_type(kind: &str) -> Error {
-    let details = if kind.is_empty() {
-        "Rule type was empty"
-    } else {
-        "Unrecognized rule type"
-    };
-    Error::bad_request("Unable to parse the 'type' parameter").with_details(details)
-}
-
 /// Adds or changes a rule; with `replaces` nothing of what it was stays.
 fn put(tree: &mut Tree, place: RulePlace, edit: RuleEdit, replaces: bool) -> Result<(), Error> {
     let (_, level, order) = place;
