@@ -265,6 +265,7 @@ async fn notes_have_their_place() {
         ),
     ] {
         let params = [("query", "1"), ("time", time.as_str()), ("stats", stats)];
+        // Statistics differ from request to request.
         let json = served.get(QUERY, &params).await.json();
         assert_eq!(json["warnings"], warning, "{json}");
     }
