@@ -259,7 +259,7 @@ def main():
                 f"http://127.0.0.1:{ports[0]}/-/ready", log)
             try:
                 ours = start(
-                    [options.icecore, "serve", "--storage", "memory://", "--config.file", str(config),
+                    [options.icecore, "serve", "--storage", "memory://", "--config", str(config),
                      "--listen", f"127.0.0.1:{ports[1]}"],
                     f"http://127.0.0.1:{ports[1]}/-/ready", log)
                 try:

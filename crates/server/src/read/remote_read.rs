@@ -62,7 +62,7 @@ pub(crate) async fn read(State(app): State<Arc<App>>, request: Request) -> Respo
             Err(error)
         }
     };
-    answered.unwrap_or_else(ApiError::into_text)
+    answered.unwrap_or_else(ApiError::into_response)
 }
 
 async fn read_body(app: &App, headers: &HeaderMap, body: &mut Body) -> Result<Bytes, ApiError> {
