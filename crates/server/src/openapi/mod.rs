@@ -241,15 +241,15 @@ fn answer_of(route: &Route) -> Answer {
 fn responses(route: &Route, version: &str) -> Yaml {
     let of = |media: &str, schema: Yaml| Yaml::map([(media, Yaml::map([("schema", schema)]))]);
     let text = || parameters::Kind::Text.schema();
+    let object = || Yaml::map([("type", Yaml::text("object"))]);
     let (status, content) = match answer_of(route) {
         Answer::Envelope => {
             let success = Yaml::reference("#/components/schemas/Success");
             ("200", Some(of(JSON, success)))
         }
-        Answer::Json => {
-            let object = Yaml::map([("type", Yaml::text("object"))]);
-            ("2XX", Some(of(JSON, object)))
-        }
+        Answer::Json => ("2XX", Some(of(JSON, object()))),
+        // A document is read as what it says.
+        Answer::Text(media @ "application/yaml") => ("200", Some(of(media, object()))),
         Answer::Text(media) => ("200", Some(of(media, text()))),
         Answer::Events if version == VERSIONS[1] => {
             let event = Yaml::map([
