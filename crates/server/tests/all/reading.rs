@@ -125,11 +125,11 @@ async fn wrong_parameters_are_named() {
         ("/api/v1/series", &[][..], "no match[] parameter provided"),
         ("/api/v1/export", &[], "no match[] parameter provided"),
         ("/api/v1/series", &[("match[]", "{a=")], "\"match[]\": 1:4"),
-        // As in Prometheus, without the name of the parameter.
+        // Prometheus names the parameter of series alone.
         (
             "/api/v1/labels",
             &[("match[]", "{a=~\"(\"}")],
-            "1:5: parse error",
+            "1:5: parse error: error parsing regexp",
         ),
         (
             "/api/v1/export",
@@ -139,12 +139,12 @@ async fn wrong_parameters_are_named() {
         (
             "/api/v1/labels",
             &[("start", "soon")],
-            "\"start\": cannot parse \"soon\"",
+            "\"start\": invalid time value for 'start': cannot parse \"soon\"",
         ),
         (
             "/api/v1/labels",
             &[("end", "1e99")],
-            "\"end\": cannot parse",
+            "\"end\": invalid time value for 'end': cannot parse \"1e99\"",
         ),
         (
             "/api/v1/labels",
