@@ -32,7 +32,7 @@ use icecore_wire::WireError;
 use icecore_wire::otlp::{JsonError, write_status, write_status_json};
 use icecore_wire::prometheus::api_json::{ErrorType, write_error};
 use icecore_wire::prometheus::snappy::SnappyError;
-use icecore_wire::prometheus::{ContentError, ParamError, SelectorError};
+use icecore_wire::prometheus::{ContentError, ParamError};
 
 use crate::middleware::cross_site::CrossSite;
 use crate::middleware::decompress::{DecompressError, EncodingError};
@@ -434,12 +434,6 @@ impl From<DecompressError> for ApiError {
             DecompressError::Broken(_) => Self::bad_data(error.to_string()),
             DecompressError::Refused(error) => error,
         }
-    }
-}
-
-impl From<SelectorError> for ApiError {
-    fn from(error: SelectorError) -> Self {
-        Self::of_parameter("match[]", error)
     }
 }
 

@@ -3,11 +3,14 @@
 //! As in Prometheus, both count; of a parameter that is given once, the body's wins; an empty one
 //! is as good as none.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, Uri, header};
 use icecore_model::{MAX_TIMESTAMP_MS, Matcher};
+use icecore_promql::parse;
 use icecore_wire::prometheus::{
-    ParamError, parse_query_time_ms, parse_selector, parse_selectors, parse_time_ms,
+    ParamError, SelectorError, parse_query_time_ms, parse_selector, parse_selectors, parse_time_ms,
 };
 
 use crate::middleware::body::collect;
@@ -82,22 +85,25 @@ impl Params {
 
     /// All of `match[]`, parsed.
     pub(crate) fn selectors(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
-        Ok(parse_selectors(self.all("match[]"))?)
+        let parsed = parse_selectors(self.all("match[]"));
+        parsed.map_err(|error| {
+            ApiError::of_parameter("match[]", problem_of(self.all("match[]"), &error))
+        })
     }
 
     /// The selectors of `match[]`, with errors that do not name the parameter: Prometheus leaves
     /// the name out for lists of labels, rules and searches.
     pub(crate) fn list_selectors(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
         let parsed = parse_selectors(self.all("match[]"));
-        parsed.map_err(|error| ApiError::bad_data(error.to_string()))
+        parsed.map_err(|error| ApiError::bad_data(problem_of(self.all("match[]"), &error)))
     }
 
     /// `match_target`: which targets are asked for; all where it is missing.
     pub(crate) fn target_matchers(&self) -> Result<Vec<Matcher>, ApiError> {
         match self.first("match_target") {
-            Some(text) => {
-                parse_selector(text).map_err(|error| ApiError::of_parameter("match_target", error))
-            }
+            Some(text) => parse_selector(text).map_err(|error| {
+                ApiError::of_parameter("match_target", problem_of([text].into_iter(), &error))
+            }),
             None => Ok(Vec::new()),
         }
     }
@@ -155,7 +161,11 @@ impl Params {
                 "limit",
                 "limit must be non-negative",
             )),
-            Err(error) => Err(ApiError::of_parameter("limit", error)),
+            Err(error) => {
+                let reason = go_reason(&error);
+                let problem = format!("strconv.Atoi: parsing {text:?}: {reason}");
+                Err(ApiError::of_parameter("limit", problem))
+            }
         }
     }
 
@@ -179,6 +189,24 @@ impl Params {
         let parsed = self.first(name).map(str::parse).transpose();
         parsed.map_err(|_| ApiError::bad_data(format!("{name} must be a number")))
     }
+}
+
+/// The reason of Go for a text that is no number.
+pub(crate) fn go_reason(error: &ParseIntError) -> &'static str {
+    match error.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    }
+}
+
+/// The reason against one of these selectors. The parser of queries has the words of Prometheus;
+/// that of selectors bounds the patterns of all of them together.
+fn problem_of<'t>(mut texts: impl Iterator<Item = &'t str>, error: &SelectorError) -> String {
+    let said = match error {
+        SelectorError::Syntax { .. } => texts.find_map(|text| parse::parse_selector(text).err()),
+        SelectorError::MatchesEverything => None,
+    };
+    said.map_or_else(|| error.to_string(), |said| said.to_string())
 }
 
 /// An error in the words of Prometheus, which has the name of an optional time twice.

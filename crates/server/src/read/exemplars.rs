@@ -38,7 +38,9 @@ async fn find(app: &App, params: &Params) -> Result<Response, ApiError> {
         ));
     }
     let slot = app.limits.read_slot().await?;
-    let expression = parse::parse(query_of(params))?;
+    // Prometheus does not name the parameter here.
+    let parsed = parse::parse(query_of(params));
+    let expression = parsed.map_err(|error| ApiError::bad_data(error.to_string()))?;
     let selectors = selectors_of(&expression);
     // Without selectors the database takes every series, a query none.
     let found = if selectors.is_empty() {

@@ -3,7 +3,6 @@
 //! Holds always: parameters are checked as in Prometheus 3.15. There are no rules and no
 //! Alertmanagers, so that every list is empty.
 
-use std::num::IntErrorKind;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -12,7 +11,7 @@ use axum::response::Response;
 use crate::app::App;
 use crate::middleware::error::ApiError;
 use crate::middleware::json::small_success;
-use crate::middleware::params::Params;
+use crate::middleware::params::{Params, go_reason};
 
 /// Groups of rules.
 pub(crate) async fn rules(
@@ -78,11 +77,7 @@ fn check_page(params: &Params) -> Result<(), ApiError> {
         };
     };
     let count = limit.parse::<i32>().map_err(|error| {
-        // As Go says it.
-        let reason = match error.kind() {
-            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-            _ => "invalid syntax",
-        };
+        let reason = go_reason(&error);
         let problem = format!(
             "group_limit needs to be a valid number: strconv.ParseInt: parsing {limit:?}: {reason}"
         );
