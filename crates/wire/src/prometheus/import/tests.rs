@@ -183,11 +183,11 @@ fn what_is_wrong_with_a_line() {
         ("{}".into(), "no metric"),
         (
             format!("{{{metric},\"value\":[1,\"2\"]}}"),
-            "no samples: expected values",
+            "no samples: expected values and timestamps, or histograms",
         ),
         (
             format!("{{{metric},\"start_timestamps\":[]}}"),
-            "no samples: expected values",
+            "no samples: expected values and timestamps, or histograms",
         ),
         (r#"{"values":[1]}"#.into(), "values before metric"),
         (format!("{{{metric},{metric}}}"), "duplicate key metric"),
