@@ -8,6 +8,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::registry::FunctionRegistry as _;
 use datafusion::physical_plan::execute_stream;
@@ -25,6 +26,8 @@ use crate::row_memory::{CountedPlan, REPEATED_ROWS};
 use crate::source::{AbortOnDrop, Source};
 use crate::statement::{self, problem};
 use crate::tables::{self, CATALOG, SCHEMA};
+use crate::timed_rule::timed_rules;
+use crate::written_out;
 
 /// The stack of a thread: enough for the deepest plan of the longest text. It takes memory only as
 /// far as it is used.
@@ -144,12 +147,19 @@ fn context(
         .with_target_partitions(limits.threads.max(1));
     // Nothing is written to disks of this machine.
     let no_disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+    let rules = timed_rules(&time);
     let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemory::new(limits.memory_bytes, time));
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::clone(&pool))
         .with_disk_manager_builder(no_disk)
         .build_arc()?;
-    let context = SessionContext::new_with_config_rt(config, runtime);
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .with_optimizer_rules(rules)
+        .build();
+    let context = SessionContext::new_with_state(state);
     // Functions that are used as tables make any number of rows of nothing.
     for name in context.state().table_functions().keys() {
         context.deregister_udtf(name);
@@ -165,7 +175,7 @@ async fn execute(
     memory_bytes: usize,
 ) -> datafusion::error::Result<Found> {
     let plan = context.state().statement_to_plan(statement).await?;
-    plan_limits::check_written_out(&plan)?;
+    written_out::check(&plan)?;
     let only_reads = SQLOptions::new()
         .with_allow_ddl(false)
         .with_allow_dml(false)

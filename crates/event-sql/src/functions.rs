@@ -203,7 +203,7 @@ const LIKE_ANY_MAX: usize = 16;
 
 /// All arguments, one after the other.
 fn once(lengths: &[usize]) -> usize {
-    lengths.iter().sum()
+    lengths.iter().copied().fold(0, usize::saturating_add)
 }
 
 /// With a separator, the first argument, between them.

@@ -10,7 +10,8 @@
 //! - Queries run on threads of their own, with limits of time and memory, and end when nobody waits
 //!   for them any more.
 //! - Functions are those on a list, and texts that they make count towards the memory.
-//! - So do texts that operators repeat or copy. Plans have a limit of their own.
+//! - So do texts that operators repeat or copy. Plans have a limit of their own, which is looked at
+//!   before they are optimized.
 //! - Nothing but events and cells can be read, and nothing can be written.
 //!
 //! Without the feature `sql` this crate is empty, so that a build of everything else is quick.
@@ -35,9 +36,12 @@ mod row_memory;
 mod scanned;
 mod source;
 mod statement;
+mod steps;
 mod tables;
 mod text_functions;
 mod text_lengths;
+mod timed_rule;
+mod written_out;
 
 pub use engine::{SqlEngine, SqlLimits};
 pub use request::{SqlAnswer, SqlFormat, SqlRequest};

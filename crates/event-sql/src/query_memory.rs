@@ -54,7 +54,8 @@ impl QueryTime {
         Problem::new(422, "sql.limit", detail)
     }
 
-    fn check(&self) -> Result<()> {
+    /// Fails if the query has taken too long, or its client has left.
+    pub(crate) fn check(&self) -> Result<()> {
         if self.is_left.load(Relaxed) || Instant::now() > self.until {
             return Err(external(self.problem()));
         }

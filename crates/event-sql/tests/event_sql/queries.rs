@@ -139,6 +139,10 @@ async fn filters_on_times_and_attributes() {
             "started_at > '2026-11-09T10:01:37Z' AND event_type = 'order.placed'",
             json!([[98], [99]]),
         ),
+        (
+            r#"extract(year FROM started_at) = 2026 AND "attr.order.items" > 97"#,
+            json!([[98], [99]]),
+        ),
     ] {
         let query = format!(r#"SELECT "attr.order.items" FROM {table} WHERE {filter} ORDER BY 1"#);
         check(&query, expected).await;
