@@ -38,7 +38,7 @@ fn ask(
 
 #[test]
 fn rules_of_trees_are_bounded_in_number_and_size() {
-    let daemon = daemon();
+    let daemon = Daemon::new(Config::without_file());
     let allowance = Allowance::default();
     let post = |target: &str, body: serde_json::Value| {
         ask(&daemon, Method::POST, target, &body.to_string(), &allowance)

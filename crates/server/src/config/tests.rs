@@ -617,7 +617,7 @@ fn parts_without_effect_are_named_with_their_place_and_what_to_use() {
             "a second document",
         ]
     );
-    let job = &parts[13];
+    let job = &parts[12];
     let file = config.file().unwrap().display().to_string();
     let place = format!(" is not supported, at line 11 column 32 of {file}: ");
     assert!(job.contains(&place), "{job}");
@@ -672,7 +672,7 @@ fn a_strict_start_refuses_parts_without_effect() {
         found[12].starts_with("scrape_configs[0].consul_sd_configs: is not supported, at line 11"),
         "{found:?}"
     );
-    assert!(found[13].contains("; use dns_sd_configs"), "{found:?}");
+    assert!(found[12].contains("; use dns_sd_configs"), "{found:?}");
     assert!(load_file("icecore: {config: {strict: true}}\nrule_files: []\n").is_ok());
 }
 
