@@ -137,7 +137,7 @@ async fn run(steps: Vec<Step>) {
 proptest! {
     #![proptest_config(Config {
         failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
-        ..Config::with_cases(16)
+        ..Config::with_cases(5)
     })]
 
     #[test]
