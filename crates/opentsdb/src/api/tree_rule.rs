@@ -82,7 +82,7 @@ fn delete_all(tree: &mut Tree) -> Result<(), Error> {
         let row = bytes_text(&tree.id.to_be_bytes());
         return Err(invalid(format!(
             "Don't pass an empty list of qualifiers, this would delete the entire row of \
-             table=\"tsdb-tree\" at key{row}"
+             table=\"tsdb-tree\" at key {row}"
         )));
     }
     tree.rules.clear();

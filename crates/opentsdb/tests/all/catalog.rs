@@ -282,7 +282,7 @@ fn rules_that_do_not_exist_are_named() {
     let unparsable = (400, "Unable to parse the 'type' parameter".to_owned());
     assert_eq!(message(Method::GET, unknown, Value::Null), unparsable);
     let empty = "Don't pass an empty list of qualifiers, this would delete the entire row of \
-                 table=\"tsdb-tree\" at key[0, 1]";
+                 table=\"tsdb-tree\" at key [0, 1]";
     let empty = (400, empty.to_owned());
     let all = json!([{"treeId": 1, "type": "METRIC"}]);
     let rules = "/api/tree/rules?treeid=1";

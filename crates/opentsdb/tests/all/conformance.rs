@@ -3,6 +3,7 @@
 //! `ICECORE_OPENTSDB_AREA=query` replays one area alone. Elsewhere: the same at the real process
 //! (`crates/cli/tests/all/opentsdb/recorded.rs`).
 
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::executor::block_on;
@@ -13,7 +14,8 @@ use icecore_opentsdb::telnet::{Session, is_http};
 use icecore_opentsdb::testing::MemoryStore;
 use icecore_opentsdb::{Config, ConfigFile, Tsd};
 use opentsdb_recordings::{
-    Answer, HttpAnswer, HttpRequest, Place, Request, Tally, recorded_groups, replay, settings,
+    Answer, Group, HttpAnswer, HttpRequest, Place, Request, Tally, groups_in, recorded_groups,
+    replay, settings,
 };
 
 /// Some answers depend on where in its hour a request comes: at minute 40 the recordings hold.
@@ -21,8 +23,21 @@ const NOW_S: i64 = 1_700_000_000 / 3600 * 3600 + 2400;
 
 #[test]
 fn answers_are_the_recorded_ones() {
+    replay_all(recorded_groups());
+}
+
+/// Answers that the recordings lack.
+#[test]
+fn answers_to_small_things_are_the_recorded_ones() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/opentsdb");
+    let groups = groups_in(&root.join("small.json"));
+    assert_eq!(groups.len(), 3);
+    replay_all(groups);
+}
+
+fn replay_all(groups: Vec<Group>) {
     let mut all = Tally::default();
-    for group in recorded_groups() {
+    for group in groups {
         let clock = Arc::new(ManualClock::at(NOW_S * 1000));
         let config = config(&group.settings);
         let tsd = block_on(Tsd::open(config, MemoryStore::stores(), clock)).unwrap();
