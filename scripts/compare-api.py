@@ -48,7 +48,7 @@ scrape_configs:
 EXPECTED = [
     (r"/query_exemplars\?.*query=(1|%22text%22|vector.*)$", "204 without a body: against its schema"),
     (r"timeout=0", "one of several errors, by chance"),
-    (r"/(series|labels|label/job/values)\?.*(start|end)=NaN", "an error here"),
+    (r"/(series|labels|label/job/values|query_exemplars)\?.*(start|end)=NaN", "an error here"),
     (r"/(series|labels|label/job/values)\?.*(end=-5|start=9&end=1)$", "an end before the start"),
     (r"/label/no%2Fsuch/values", "no such path there, a label here"),
     (r"/targets\?state=(active|ACTIVE|x)$", "null, against its schema"),
