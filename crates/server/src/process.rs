@@ -340,11 +340,15 @@ impl Process {
                 database.stop_maintenance();
                 hangups.abort();
                 log_while_waiting("scrapes to end", scraping.stop()).await;
-                let grace = self.app.config().server.shutdown_grace;
+                let config = self.app.config();
+                let left = || config.server.stop_timeout.saturating_sub(began.elapsed());
+                let grace = config.server.shutdown_grace.min(left());
                 if !log_while_waiting("requests to finish", self.shut(grace)).await {
                     warn!(?grace, "aborted requests still running after server.shutdown_grace");
                 }
-                events.close().await;
+                if tokio::time::timeout(left(), events.close()).await.is_err() {
+                    warn!("events not flushed in time; the next start takes them from the journal");
+                }
                 self.close(&database, &mut stop, began).await
             }
         }

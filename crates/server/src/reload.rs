@@ -81,13 +81,19 @@ async fn apply(app: &App, scraping: &ScrapeManager) -> Result<Changes, String> {
         warn!("{warning}");
     }
     let (config, changes) = before.reloaded(&anew);
+    let changes_retention = before.retention != config.retention || before.tsdb != config.tsdb;
+    // First, because it may fail, and then nothing has changed.
+    let retention = if changes_retention {
+        Some(retention::decide(app, &config, false).await?)
+    } else {
+        None
+    };
     scraping
         .reload(config.scrape(), config.scraping.itself)
         .await?;
-    let changes_retention = before.retention != config.retention || before.tsdb != config.tsdb;
     activate(app, config);
-    if changes_retention {
-        retention::apply(app).await;
+    if let Some(decided) = retention {
+        retention::set(app, decided);
     }
     Ok(changes)
 }

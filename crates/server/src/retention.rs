@@ -26,25 +26,29 @@ const CONFIRMED_KEY: &[u8] = &[0x40];
 
 const VERSION: u8 = 1;
 
-/// Lets the configured policy hold from now on. Called when the database is open, and when a reload
-/// has changed the policy. A store that cannot be read leaves what holds as it is.
+/// Lets the configured policy hold from now on, when the database is open. Without a store that can
+/// be read Prometheus' setting does not hold until a reload.
 pub(crate) async fn apply(app: &App) {
-    if let Err(reason) = decide_and_set(app, false).await {
-        error!(reason, "cannot apply the retention policy");
+    match decide(app, &app.config(), false).await {
+        Ok(decided) => set(app, decided),
+        Err(reason) => error!(reason, "cannot apply storage.tsdb.retention.time"),
     }
 }
 
-/// Puts it into effect, confirmed by an operator.
+/// Puts the policy into effect, confirmed by an operator.
 pub(crate) async fn confirm(app: &App) -> Result<(), String> {
-    decide_and_set(app, true).await
+    // A reload that ends meanwhile would be undone.
+    let _one_at_a_time = app.reloading.lock().await;
+    let decided = decide(app, &app.config(), true).await?;
+    set(app, decided);
+    Ok(())
 }
 
-async fn decide_and_set(app: &App, confirmed: bool) -> Result<(), String> {
+/// Lets a policy hold from now on.
+pub(crate) fn set(app: &App, decided: RetentionInEffect) {
     let Ok(database) = app.database() else {
-        return Ok(());
+        return;
     };
-    let now_ms = app.clock().now_ms();
-    let decided = decide(database, &app.config(), now_ms, confirmed).await?;
     match &decided.policy {
         Some(policy) => info!(%policy, "retention policy in effect"),
         None => info!("no retention policy: nothing is rolled up or deleted"),
@@ -61,25 +65,30 @@ async fn decide_and_set(app: &App, confirmed: bool) -> Result<(), String> {
     }
     database.set_retention(decided.policy.clone());
     app.set_retention(decided);
-    Ok(())
 }
 
-async fn decide(
-    database: &Database,
+/// Returns the policy that a configuration has in effect. Fails if that depends on a store that
+/// cannot be read.
+pub(crate) async fn decide(
+    app: &App,
     config: &Config,
-    now_ms: i64,
     confirm: bool,
 ) -> Result<RetentionInEffect, String> {
-    let known_ms = confirmed_ms(database).await?;
-    let Some(retain_ms) = config.tsdb_retention_ms() else {
-        if known_ms.is_some() {
-            remember(database, None).await?;
-        }
-        return Ok(RetentionInEffect {
-            policy: config.retention.clone(),
-            pending: None,
-        });
+    let decided = RetentionInEffect {
+        policy: config.retention.clone(),
+        pending: None,
     };
+    let Ok(database) = app.database() else {
+        return Ok(decided);
+    };
+    let Some(retain_ms) = config.tsdb_retention_ms() else {
+        if let Err(reason) = forget(database).await {
+            warn!(reason, "cannot forget the confirmed retention time");
+        }
+        return Ok(decided);
+    };
+    let known_ms = confirmed_ms(database).await?;
+    let now_ms = app.clock().now_ms();
     let is_known = known_ms.is_some_and(|known_ms| retain_ms >= known_ms);
     let pending = if is_known || confirm {
         None
@@ -103,6 +112,15 @@ async fn older_than(
     now_ms: i64,
     retain_ms: i64,
 ) -> Result<Option<PendingRetention>, String> {
+    let figures = database.bucket_figures().await;
+    let mut figures = figures.map_err(|error| error.to_string())?;
+    figures.retain(|bucket| !matches!(bucket.role, BucketRole::Retired | BucketRole::Building));
+    // A machine's clock that is behind would find nothing old, and so would the guarded clock after
+    // a long pause. What is stored shows how late it is at least.
+    let newest_ms = figures.iter().map(|bucket| bucket.end_ms).max();
+    let now_ms = now_ms
+        .max(database.guarded_ms())
+        .max(newest_ms.unwrap_or(now_ms));
     let cutoff_ms = now_ms.saturating_sub(retain_ms);
     let mut pending = PendingRetention {
         retain_ms,
@@ -110,10 +128,8 @@ async fn older_than(
         buckets: 0,
         samples: 0,
     };
-    let figures = database.bucket_figures().await;
-    for bucket in figures.map_err(|error| error.to_string())? {
-        let is_stored = !matches!(bucket.role, BucketRole::Retired | BucketRole::Building);
-        if is_stored && bucket.start_ms < cutoff_ms {
+    for bucket in figures {
+        if bucket.start_ms < cutoff_ms {
             pending.oldest_ms = pending.oldest_ms.min(bucket.start_ms);
             pending.buckets += 1;
             pending.samples += bucket.samples.unwrap_or(0);
@@ -126,6 +142,15 @@ async fn older_than(
         pending.oldest_ms = pending.oldest_ms.min(start_ms);
     }
     Ok((pending.oldest_ms < i64::MAX).then_some(pending))
+}
+
+/// Removes what was confirmed, if there is something.
+async fn forget(database: &Database) -> Result<(), String> {
+    match confirmed_ms(database).await {
+        Ok(None) => Ok(()),
+        // What cannot be read is of no use, either.
+        Ok(Some(_)) | Err(_) => remember(database, None).await,
+    }
 }
 
 /// Returns the time that was confirmed, or that deleted nothing when it was first set.

@@ -415,6 +415,11 @@ impl Database {
         self.maintenance.kept_since()
     }
 
+    /// The time by which data is deleted for its age, which no machine's clock moves by itself.
+    pub fn guarded_ms(&self) -> i64 {
+        self.context.guarded_ms()
+    }
+
     /// Brings everything that is closed into its final form: flushes, coarsens, folds late samples
     /// in, drops what was replaced, and waits until the store has let go of it.
     pub fn run_maintenance(&self) -> BoxFuture<'_, Result<MaintenanceReport>> {

@@ -120,6 +120,7 @@ impl Import {
         }
         let mut progress = Progress::new();
         let mut rejected = Rejections::default();
+        let mut exemplars = 0;
         let mut has_state = self.resume && state_file.path().exists();
         loop {
             let reading = tokio::task::spawn_blocking(move || {
@@ -148,9 +149,9 @@ impl Import {
             })?;
             rejected.add(&counts);
             progress.bytes += bytes;
-            for key in ["samples", "histograms"] {
-                progress.samples += counts[key].as_u64().unwrap_or(0);
-            }
+            let count = |key: &str| counts[key].as_u64().unwrap_or(0);
+            progress.samples += count("samples") + count("histograms");
+            exemplars += count("exemplars");
             if !from_stdin {
                 state_file.write(&state)?;
                 has_state = true;
@@ -164,7 +165,7 @@ impl Import {
         let has_content = progress.bytes > 0 && chunks.form != InputFormat::Native;
         let what = match rejected.count() {
             _ if self.skip_errors => return Ok(()),
-            0 if has_content && progress.samples == 0 => {
+            0 if has_content && progress.samples + exemplars == 0 => {
                 "nothing was stored: there are no samples".to_owned()
             }
             0 => return Ok(()),

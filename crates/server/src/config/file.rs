@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use icecore_scrape as scrape;
+use icecore_settings::yaml::parse_stream;
 use icecore_settings::{
     ConfigError, Fields, Loader, Node, SECTION, SourceFile, Value, parse_binary_size, read_text,
 };
@@ -40,8 +41,13 @@ pub(super) fn interpret(text: &str, path: &Path, loader: &mut Loader<Config>) {
     if let Some((root, second)) = source.parse_first(text) {
         let mut top = Fields::of(&root, "", &source);
         if let Some(at) = second {
-            let instead = "use one document, or scrape_config_files";
-            top.unsupported_at(at, "a second document", "it is not read", instead);
+            if has_own_section(text) {
+                let reason = "must stand in the first document, because others are not read";
+                source.report(at, SECTION, reason);
+            } else {
+                let instead = "use one document, or scrape_config_files";
+                top.unsupported_at(at, "a second document", "it is not read", instead);
+            }
         }
         // Its level of the log is weaker than ours, which follows.
         if let Some(runtime) = top.map("runtime") {
@@ -71,6 +77,18 @@ pub(super) fn interpret(text: &str, path: &Path, loader: &mut Loader<Config>) {
     let findings = source.into_findings();
     loader.problems.extend(findings.problems);
     loader.config.unsupported = findings.unsupported;
+}
+
+/// Returns `true` if a document behind the first one has our section.
+fn has_own_section(text: &str) -> bool {
+    let documents = parse_stream(text).unwrap_or_default();
+    documents
+        .iter()
+        .skip(1)
+        .any(|document| match &document.value {
+            Value::Map(entries) => entries.iter().any(|entry| entry.key == SECTION),
+            _ => false,
+        })
 }
 
 /// Reads Prometheus' section `runtime`.

@@ -662,6 +662,17 @@ fn parts_without_effect_are_named_with_their_place_and_what_to_use() {
 }
 
 #[test]
+fn our_section_in_a_second_document_is_an_error() {
+    let text = "scrape_configs: []\n---\nicecore:\n  server: {web_config: web.yml}\n";
+    let error = load_file(text).unwrap_err().to_string();
+    assert!(
+        error.contains("must stand in the first document"),
+        "{error}"
+    );
+    assert!(load_file("scrape_configs: []\n---\nother: 1\n").is_ok());
+}
+
+#[test]
 fn a_strict_start_refuses_parts_without_effect() {
     let File { path, _directory } = file(UNSUPPORTED);
     let mut inputs = flags(&[("config.strict", "true")]);

@@ -153,10 +153,14 @@ fn by_subsequence(term: &str, text: &str, threshold: f64, steps: &mut Steps) -> 
 
 /// The term itself anywhere in the text; else, with a threshold, a text that resembles it.
 fn by_resemblance(term: &str, text: &str, threshold: f64, steps: &mut Steps) -> Option<f64> {
-    if !steps.take(text.len()) {
+    // Looking for a term prepares all of it.
+    let is_longer = term.len() > text.len();
+    let term_steps = if is_longer { 0 } else { term.len() };
+    if !steps.take(text.len() + term_steps) {
         return None;
     }
-    if let Some(place) = text.find(term) {
+    let place = if is_longer { None } else { text.find(term) };
+    if let Some(place) = place {
         return Some(by_place(term, text, place));
     }
     if threshold <= 0.0 {

@@ -1,11 +1,13 @@
 //! `storage.tsdb.retention.time`: what a file of Prometheus says how long samples are kept.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use icecore_storage::{Environment, ManualClock};
 use serde_json::Value;
 
 use crate::payload::{Payload, series};
-use crate::served::{TestServer, until};
+use crate::served::{TestServer, config, until};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -75,6 +77,40 @@ async fn older_data_stays_until_an_operator_confirms_once() {
     served.stop().await.unwrap();
     let (served, status) = start(directory, "20d").await;
     assert_eq!(status["policy"], Value::Null);
+    served.stop().await.unwrap();
+}
+
+/// A machine without a clock of its own begins in the past, and would find nothing old.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_behind_confirms_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path().to_str().unwrap();
+    let served = TestServer::start(&[("storage.location", directory)]).await;
+    let times = [100, 95].map(|days| (now_ms() - days * DAY_MS, 1.0));
+    let payload = Payload::v1(&[series("up", &[], &times)]);
+    assert_eq!(served.write(&payload).await.status, 204);
+    served.stop().await.unwrap();
+    let settings = config(&[
+        ("storage.location", directory),
+        ("storage.tsdb.retention.time", "30d"),
+    ]);
+    for behind_ms in [90 * DAY_MS, now_ms()] {
+        let environment = Environment {
+            clock: Some(Arc::new(ManualClock::at(now_ms() - behind_ms))),
+            ..Environment::default()
+        };
+        let served = TestServer::starting(settings.clone(), environment).await;
+        served.until_ready().await;
+        let status = || async { served.get("/api/v1/status/retention", &[]).await.data() };
+        let is_decided = |data: &Value| !data["policy"].is_null() || !data["pending"].is_null();
+        let status = until(status, is_decided, "a decision").await;
+        assert_eq!(status["policy"], Value::Null, "{status}");
+        served.stop().await.unwrap();
+    }
+    let (served, status) = start(directory, "30d").await;
+    assert_eq!(status["pending"]["retain"], "30d", "{status}");
+    let values = |lines: &[Value]| lines[0]["values"].as_array().unwrap().len();
+    assert_eq!(values(&served.export_all().await), 2);
     served.stop().await.unwrap();
 }
 
