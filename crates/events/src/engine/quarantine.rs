@@ -268,7 +268,7 @@ impl Engine {
             return Ok(());
         }
         let mut lists = self.lists.lock().await;
-        let listed_ms = self.store.guarded_ms();
+        let listed_ms = self.listed_ms();
         let values = entries.iter().map(|new| new.entry.encode(listed_ms));
         self.add_to(&mut lists.quarantine, values.collect(), listed_ms)
             .await
@@ -282,7 +282,7 @@ impl Engine {
             // A message about JSON quotes what it has found.
             letter.detail = letter.reason.clone();
         }
-        let listed_ms = self.store.guarded_ms();
+        let listed_ms = self.listed_ms();
         let values = vec![letter.encode(listed_ms)];
         self.add_to(&mut lists.dead_letters, values, listed_ms)
             .await
@@ -304,6 +304,12 @@ impl Engine {
             entries.put_back(&removed);
         }
         written
+    }
+
+    /// Returns the time at which an entry is listed now. After a long stop the guarded clock lags,
+    /// and catches up ten times as fast as time passes: entries would go too early.
+    fn listed_ms(&self) -> i64 {
+        self.store.guarded_ms().max(self.clock.now_ms())
     }
 
     /// Removes entries that were listed too long ago, and returns their number.

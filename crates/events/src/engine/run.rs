@@ -21,6 +21,9 @@ const SEAL_CHECK: Duration = Duration::from_secs(1);
 /// Interval between checks of whether files are to be merged or dropped.
 const TEND_CHECK: Duration = Duration::from_secs(1);
 
+/// The time after which a replay of the quarantine that failed is tried again.
+const REPLAY_RETRY: Duration = Duration::from_secs(60);
+
 impl Events {
     /// Runs until told to stop. What it has begun then is brought to an end.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
@@ -90,18 +93,34 @@ impl Events {
 }
 
 impl Events {
-    /// Publishes events from the quarantine whenever their types may have been registered.
+    /// Publishes events from the quarantine that have become known: at the start, after each change
+    /// of the registry, and again after an error. Stopping is safe at any moment, because what was
+    /// published and is listed still is a repeat the next time.
     async fn replay_registered(&self, mut stopped: watch::Receiver<bool>) {
+        let mut is_wanted = true;
         loop {
-            tokio::select! {
-                _ = stopped.wait_for(|stopped| *stopped) => return,
-                () = self.engine.replay_wanted.notified() => {}
+            if !is_wanted {
+                tokio::select! {
+                    _ = stopped.wait_for(|stopped| *stopped) => return,
+                    () = self.engine.replay_wanted.notified() => {}
+                }
             }
-            match self.replay_quarantine().await {
+            let replayed = tokio::select! {
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+                replayed = self.replay_quarantine() => replayed,
+            };
+            is_wanted = replayed.is_err();
+            match replayed {
                 Ok(report) if report.stored > 0 => {
                     tracing::info!(events = report.stored, "stored events from the quarantine");
                 }
                 replayed => warn(replayed, "replaying the quarantine"),
+            }
+            if is_wanted {
+                tokio::select! {
+                    _ = stopped.wait_for(|stopped| *stopped) => return,
+                    () = tokio::time::sleep(REPLAY_RETRY) => {}
+                }
             }
         }
     }

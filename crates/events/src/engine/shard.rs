@@ -99,8 +99,12 @@ impl Shard {
         Ok(EventsView::new(ViewState {
             registry,
             now_ms: self.clock.now_ms(),
-            // What either instance takes for too old: the other one may have dropped it.
-            guarded_ms: self.own.guarded_ms().max(snapshot.guarded_ms()),
+            // What either instance takes for too old: the other one may have dropped it. A clock of
+            // the other one that is ahead of this machine's hides nothing.
+            guarded_ms: {
+                let theirs = snapshot.guarded_ms().min(self.clock.now_ms());
+                self.own.guarded_ms().max(theirs)
+            },
             read_file: Arc::new(move |path, range| {
                 let shard = Arc::clone(&shard);
                 Box::pin(async move {

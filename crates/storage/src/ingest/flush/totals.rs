@@ -93,10 +93,11 @@ async fn write_parts(
 ) -> Result<u16> {
     let head = Arc::clone(&ingest.head);
     let now_s = unix_seconds(ingest.context.guarded_ms());
+    let idle_s = unix_seconds(ingest.context.idle_ms());
     let (next, last_seq, records) = ingest
         .context
         .pool
-        .run(move || encode_parts(&head, first, now_s))
+        .run(move || encode_parts(&head, first, now_s, idle_s))
         .await?;
     if records.is_empty() {
         return Ok(next);
@@ -113,12 +114,12 @@ async fn write_parts(
 }
 
 /// Records of changed parts, the sequence number up to which they are, and the part to go on with.
-fn encode_parts(head: &Head, first: u16, now_s: u32) -> (u16, u64, Vec<(u16, Bytes)>) {
+fn encode_parts(head: &Head, first: u16, now_s: u32, idle_s: u32) -> (u16, u64, Vec<(u16, Bytes)>) {
     let (mut next, mut last_seq, mut bytes) = (first, 0, 0);
     let mut records = Vec::new();
     while next < PARTS && bytes < GATHERED_BYTES {
         let end = next + PARTS_AT_ONCE;
-        let (seq, changed) = head.take_changed_totals(next..end, now_s);
+        let (seq, changed) = head.take_changed_totals(next..end, idle_s);
         last_seq = seq;
         for (part, mut totals) in changed {
             let record = delta_totals::encode(&mut totals, now_s);

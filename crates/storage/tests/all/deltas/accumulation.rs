@@ -151,6 +151,25 @@ fn a_wrong_clock_forgets_no_totals() {
     assert_eq!(process.db.gauges().delta_series, 1);
 }
 
+/// After a long stop the guarded clock passes ten times as fast as time.
+#[test]
+fn a_clock_that_catches_up_forgets_no_totals() {
+    let world = World::new();
+    let process = world.start();
+    send(&process, &[delta("a", T0, T0 + 10, 5.0)]);
+    process.close();
+    world.clock.advance(30 * 24 * HOUR);
+    let process = world.start();
+    let point = [delta("a", T0 + 10, T0 + 20, 2.0)];
+    send(&process, &point);
+    process.run(process.db.flush()).unwrap();
+    world.clock.advance(HOUR);
+    send(&process, &[delta("b", T0, T0 + 10, 1.0)]);
+    process.run(process.db.flush()).unwrap();
+    assert_eq!(send(&process, &point).duplicates, 1);
+    assert_eq!(process.db.gauges().delta_series, 2);
+}
+
 fn histogram(schema: i8, counts: &[i64], bounds: &[f64]) -> Histogram {
     let mut before = 0;
     let deltas = counts.iter().map(|count| {
