@@ -129,6 +129,36 @@ fn gauge_histograms_and_floats() {
 }
 
 #[test]
+fn each_line_has_its_own_labels() {
+    check(
+        concat!(
+            "# TYPE s summary\n",
+            "s{a=\"b\",c=\"d\"} {count:2,sum:3,quantile:[0.5:1]}\n",
+            "s{e=\"\\\"\"} {count:1,sum:4,quantile:[]}\n",
+            "s {count:5,sum:6,quantile:[1:7]}\n",
+            "# TYPE \"x.y\" histogram\n",
+            "{\"x.y\",a=\"1\"} {count:1,sum:2,bucket:[+Inf:1]}\n",
+        ),
+        DEFAULT,
+        &[
+            "type s summary",
+            "__name__=s_count a=b c=d → 2",
+            "__name__=s_sum a=b c=d → 3",
+            "__name__=s a=b c=d quantile=0.5 → 1",
+            "__name__=s_count e=\" → 1",
+            "__name__=s_sum e=\" → 4",
+            "__name__=s_count → 5",
+            "__name__=s_sum → 6",
+            "__name__=s quantile=1.0 → 7",
+            "type x.y histogram",
+            "__name__=x.y_count a=1 → 1",
+            "__name__=x.y_sum a=1 → 2",
+            "__name__=x.y_bucket a=1 le=+Inf → 1",
+        ],
+    );
+}
+
+#[test]
 fn types_end_with_their_names() {
     // Counters must not be NaN.
     refused("# TYPE a counter\na NaN\n", "must not be NaN");
