@@ -57,14 +57,17 @@ pub(super) struct SummaryValue {
 impl HistogramValue {
     pub(super) fn read(value: &str, gauge: bool) -> Result<Self, String> {
         let fields = Fields::read(value, &HISTOGRAM_FIELDS)?;
-        let (count, sum) = if gauge {
+        let (count_field, sum_field) = if gauge {
             ("gcount", "gsum")
         } else {
             ("count", "sum")
         };
-        let (count, sum) = (fields.number(count)?, fields.number(sum)?);
+        let (count, sum) = (fields.number(count_field)?, fields.number(sum_field)?);
         let native = match fields.get("schema") {
-            Some(schema) => Some(native(&fields, schema, (count, sum), gauge)?),
+            Some(schema) => {
+                let whole_count = fields.whole(count_field, count);
+                Some(native(&fields, schema, (count, whole_count, sum), gauge)?)
+            }
             None => None,
         };
         let classic = match fields.get("bucket") {
@@ -155,6 +158,14 @@ impl<'v> Fields<'v> {
         number.ok_or_else(|| format!("invalid {name}: {}", shown(value)))
     }
 
+    /// Returns the whole number in a field, whose nearest float is `number`. Floats have gaps above
+    /// 2^53 and buckets have none, so digits alone are read as an integer. Prometheus rounds them,
+    /// and refuses a count that then differs from the sum of its buckets.
+    fn whole(&self, name: &str, number: f64) -> u64 {
+        let digits = self.get(name).and_then(|value| value.parse::<u64>().ok());
+        digits.unwrap_or(number as u64)
+    }
+
     /// The list in a field; an empty one if there is none.
     fn list<T>(&self, name: &str, read: impl Fn(&'v str) -> Option<T>) -> Result<Vec<T>, String> {
         let items = items(self.get(name).unwrap_or_default())?;
@@ -167,7 +178,7 @@ impl<'v> Fields<'v> {
 fn native(
     fields: &Fields<'_>,
     schema: &str,
-    (count, sum): (f64, f64),
+    (count, whole_count, sum): (f64, u64, f64),
     gauge: bool,
 ) -> Result<Histogram, String> {
     // Those with custom bounds cannot be exposed.
@@ -197,8 +208,8 @@ fn native(
         }
     } else {
         HistogramCounts::Integer {
-            count: count as u64,
-            zero_count: zero_count as u64,
+            count: whole_count,
+            zero_count: fields.whole("zero_count", zero_count),
             positive_deltas: deltas(fields, "positive_buckets")?,
             negative_deltas: deltas(fields, "negative_buckets")?,
         }

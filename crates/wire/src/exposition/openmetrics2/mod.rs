@@ -13,16 +13,19 @@
 //! timestamp. A type holds for samples of exactly its name, until a line has another name.
 //!
 //! A composite value becomes the series that it has in older formats; its exemplars belong to the
-//! first of them, as in Prometheus. Stricter than there: bounds and quantiles are numbers.
+//! first of them, as in Prometheus. Stricter than there: bounds and quantiles are numbers, and the
+//! names and labels of all series of a line have at most [`COMPOSITE_TEXT_BYTES_MAX`].
 //!
-//! Holds always: a line gives all of its series or an error.
+//! Holds always:
+//! - A line gives all of its series or an error.
+//! - Of a composite value only the text of the current series is copied.
 
 mod composite;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use icecore_model::MetricType;
+use icecore_model::{Histogram, MetricType};
 use memchr::memchr;
 
 use super::exemplars::{ExemplarSource, TextExemplar};
@@ -32,6 +35,10 @@ use super::openmetrics::family_and_text;
 use super::text::closing_brace;
 use super::{Entry, Fault, ParserOptions, Series, SeriesValue, excerpt};
 use composite::{ClassicValue, HistogramValue, SummaryValue};
+
+/// The most bytes of names and labels that the series of one composite value have in sum. A few
+/// bytes of a bucket repeat all labels of the line, so the length of the line is no bound.
+const COMPOSITE_TEXT_BYTES_MAX: usize = 256 << 20;
 
 pub(super) struct OpenMetrics2Parser<'a> {
     body: &'a [u8],
@@ -44,16 +51,34 @@ pub(super) struct OpenMetrics2Parser<'a> {
     metric_type: MetricType,
     /// Series of a composite value that come next.
     parts: VecDeque<Part>,
-    /// The text of the last of them.
+    /// The name and labels of that value.
+    identity: Identity,
+    /// The text of the part returned last.
     text: Vec<u8>,
     times: Times,
     exemplars: Vec<TextExemplar<'a>>,
 }
 
-/// A series of a composite value.
+/// A series of a composite value, without the name and labels that all of them have. A line has
+/// many, so they are small.
 struct Part {
-    text: Vec<u8>,
-    value: SeriesValue,
+    suffix: &'static str,
+    /// `le` or `quantile`.
+    number: Option<(&'static str, f64)>,
+    value: PartValue,
+}
+
+enum PartValue {
+    Float(f64),
+    Histogram(Box<Histogram>),
+}
+
+/// The name and labels of a composite value.
+#[derive(Default)]
+struct Identity {
+    name: Vec<u8>,
+    /// Label names and values, each after a [`SEPARATOR`].
+    labels: Vec<u8>,
 }
 
 /// The times of a sample.
@@ -73,6 +98,7 @@ impl<'a> OpenMetrics2Parser<'a> {
             family: "".into(),
             metric_type: MetricType::Unknown,
             parts: VecDeque::new(),
+            identity: Identity::default(),
             text: Vec::new(),
             times: Times::default(),
             exemplars: Vec::new(),
@@ -135,10 +161,14 @@ impl<'a> OpenMetrics2Parser<'a> {
     }
 
     fn part(&mut self, part: Part) -> Entry<'_> {
-        self.text = part.text;
+        self.identity
+            .write(part.suffix, part.number, &mut self.text);
         Entry::Series(Series {
             text: &self.text,
-            value: part.value,
+            value: match part.value {
+                PartValue::Float(value) => SeriesValue::Float(value),
+                PartValue::Histogram(histogram) => SeriesValue::Histogram(*histogram),
+            },
             timestamp_ms: self.times.timestamp_ms,
             created_ms: self.times.created_ms,
             syntax: Syntax::Separated,
@@ -202,29 +232,38 @@ impl<'a> OpenMetrics2Parser<'a> {
     }
 
     fn composite(&mut self, text: &str, value: &str) -> Result<(), String> {
-        let pairs = pairs_of(text)?;
+        self.identity.set(&pairs_of(text)?);
         match self.metric_type {
-            MetricType::Histogram => self.histogram(&pairs, value, false),
-            MetricType::GaugeHistogram => self.histogram(&pairs, value, true),
+            MetricType::Histogram => self.histogram(value, false)?,
+            MetricType::GaugeHistogram => self.histogram(value, true)?,
             MetricType::Summary => {
                 let summary = SummaryValue::read(value)?;
-                self.push(&pairs, "_count", None, summary.count);
-                self.push(&pairs, "_sum", None, summary.sum);
+                self.push("_count", None, summary.count);
+                self.push("_sum", None, summary.sum);
                 for (quantile, value) in summary.quantiles {
-                    self.push(&pairs, "", Some(("quantile", quantile)), value);
+                    self.push("", Some(("quantile", quantile)), value);
                 }
-                Ok(())
             }
             other => {
                 let name = other.name();
-                Err(format!(
+                return Err(format!(
                     "composite value not supported for metric type {name:?}"
-                ))
+                ));
             }
         }
+        let (parts, bytes) = (self.parts.len(), self.identity.length());
+        if parts.saturating_mul(bytes) > COMPOSITE_TEXT_BYTES_MAX {
+            self.parts.clear();
+            return Err(format!(
+                "name and labels of {bytes} bytes for each of {parts} series exceed \
+                 {COMPOSITE_TEXT_BYTES_MAX} bytes: shorten them, or expose fewer buckets or \
+                 quantiles"
+            ));
+        }
+        Ok(())
     }
 
-    fn histogram(&mut self, pairs: &[Pair<'_>], value: &str, gauge: bool) -> Result<(), String> {
+    fn histogram(&mut self, value: &str, gauge: bool) -> Result<(), String> {
         let HistogramValue { native, classic } = HistogramValue::read(value, gauge)?;
         let native = native.filter(|_| !self.options.ignore_native);
         let converted = match (&native, &classic) {
@@ -238,33 +277,35 @@ impl<'a> OpenMetrics2Parser<'a> {
         let with_classic = histogram.is_none() || self.options.classic_beside_native;
         if let Some(histogram) = histogram {
             self.parts.push_back(Part {
-                text: part_text(pairs, "", None),
-                value: SeriesValue::Histogram(histogram),
+                suffix: "",
+                number: None,
+                value: PartValue::Histogram(Box::new(histogram)),
             });
         }
         if let Some(classic) = classic.filter(|_| with_classic) {
-            self.classic(pairs, &classic, gauge);
+            self.classic(&classic, gauge);
         }
         Ok(())
     }
 
-    fn classic(&mut self, pairs: &[Pair<'_>], classic: &ClassicValue, gauge: bool) {
+    fn classic(&mut self, classic: &ClassicValue, gauge: bool) {
         let (count, sum) = if gauge {
             ("_gcount", "_gsum")
         } else {
             ("_count", "_sum")
         };
-        self.push(pairs, count, None, classic.count);
-        self.push(pairs, sum, None, classic.sum);
+        self.push(count, None, classic.count);
+        self.push(sum, None, classic.sum);
         for (bound, count) in &classic.buckets {
-            self.push(pairs, "_bucket", Some(("le", *bound)), *count);
+            self.push("_bucket", Some(("le", *bound)), *count);
         }
     }
 
-    fn push(&mut self, pairs: &[Pair<'_>], suffix: &str, number: Option<(&str, f64)>, value: f64) {
+    fn push(&mut self, suffix: &'static str, number: Option<(&'static str, f64)>, value: f64) {
         self.parts.push_back(Part {
-            text: part_text(pairs, suffix, number),
-            value: SeriesValue::Float(value),
+            suffix,
+            number,
+            value: PartValue::Float(value),
         });
     }
 
@@ -375,6 +416,38 @@ impl<'a> OpenMetrics2Parser<'a> {
     }
 }
 
+impl Identity {
+    fn set(&mut self, pairs: &[Pair<'_>]) {
+        self.name.clear();
+        self.labels.clear();
+        if let Some(((_, name), labels)) = pairs.split_first() {
+            self.name.extend_from_slice(name.as_bytes());
+            for piece in labels.iter().flat_map(|(name, value)| [name, value]) {
+                self.labels.push(SEPARATOR);
+                self.labels.extend_from_slice(piece.as_bytes());
+            }
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.name.len() + self.labels.len()
+    }
+
+    /// Writes the text of a series to `text`, which is emptied first.
+    fn write(&self, suffix: &str, number: Option<(&str, f64)>, text: &mut Vec<u8>) {
+        text.clear();
+        text.extend_from_slice(&self.name);
+        text.extend_from_slice(suffix.as_bytes());
+        text.extend_from_slice(&self.labels);
+        if let Some((name, number)) = number {
+            text.push(SEPARATOR);
+            text.extend_from_slice(name.as_bytes());
+            text.push(SEPARATOR);
+            text.extend_from_slice(format_float(number).as_bytes());
+        }
+    }
+}
+
 /// The metric name of a series. Within braces it comes first, in quotes.
 fn name_of(text: &str) -> Result<Cow<'_, str>, String> {
     let Some(inside) = text.strip_prefix('{') else {
@@ -406,26 +479,6 @@ fn pairs_of(text: &str) -> Result<Vec<Pair<'_>>, String> {
     Ok(pairs)
 }
 
-/// The text of a series of a composite value, whose own name and labels are `pairs`.
-fn part_text(pairs: &[Pair<'_>], suffix: &str, number: Option<(&str, f64)>) -> Vec<u8> {
-    let mut text = Vec::new();
-    if let Some(((_, name), labels)) = pairs.split_first() {
-        text.extend_from_slice(name.as_bytes());
-        text.extend_from_slice(suffix.as_bytes());
-        for piece in labels.iter().flat_map(|(name, value)| [name, value]) {
-            text.push(SEPARATOR);
-            text.extend_from_slice(piece.as_bytes());
-        }
-    }
-    if let Some((name, number)) = number {
-        text.push(SEPARATOR);
-        text.extend_from_slice(name.as_bytes());
-        text.push(SEPARATOR);
-        text.extend_from_slice(format_float(number).as_bytes());
-    }
-    text
-}
-
 /// Takes a space and what follows up to the next one.
 fn take_word<'t>(rest: &mut &'t str, what: &str) -> Result<&'t str, String> {
     let Some(after) = rest.strip_prefix(' ') else {
@@ -447,4 +500,62 @@ fn milliseconds(word: &str, what: &str) -> Result<i64, String> {
 
 fn shown(text: &str) -> String {
     excerpt(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(label_bytes: usize, buckets: usize) -> String {
+        let label = "x".repeat(label_bytes);
+        let finite: String = (1..buckets).map(|bound| format!("{bound}:1,")).collect();
+        format!(
+            "# TYPE h histogram\n\
+             h{{a=\"{label}\"}} {{count:1,sum:1,bucket:[{finite}+Inf:1]}}\n# EOF\n"
+        )
+    }
+
+    /// The bytes that a parser holds for the series of a composite value.
+    fn held(parser: &OpenMetrics2Parser<'_>) -> usize {
+        let identity = &parser.identity;
+        parser.parts.capacity() * size_of::<Part>()
+            + identity.name.capacity()
+            + identity.labels.capacity()
+            + parser.text.capacity()
+    }
+
+    /// Reads a body and returns the number of its entries and the most bytes that were held.
+    fn read(body: &str) -> Result<(usize, usize), String> {
+        let mut parser = OpenMetrics2Parser::new(body.as_bytes(), ParserOptions::default());
+        let (mut entries, mut held_max) = (0, 0_usize);
+        loop {
+            match parser.next() {
+                Ok(Some(_)) => entries += 1,
+                Ok(None) => return Ok((entries, held_max)),
+                Err(fault) => return Err(fault.reason),
+            }
+            held_max = held_max.max(held(&parser));
+        }
+    }
+
+    #[test]
+    fn a_line_keeps_its_labels_once() {
+        // Copies for all buckets would have 200 MB.
+        let body = histogram(20_000, 10_000);
+        let (entries, held_max) = read(&body).unwrap();
+        // The type, the count, the sum and the buckets.
+        assert_eq!(entries, 3 + 10_000);
+        assert!(held_max < 16 * body.len(), "{held_max} of {}", body.len());
+    }
+
+    #[test]
+    fn labels_times_series_have_a_limit() {
+        // The text before `le` is `h`, a separator, `a`, a separator and the value: 64 KiB.
+        let value_bytes = (64 << 10) - 4;
+        let series = COMPOSITE_TEXT_BYTES_MAX / (64 << 10);
+        let (entries, _) = read(&histogram(value_bytes, series - 2)).unwrap();
+        assert_eq!(entries, 1 + series);
+        let error = read(&histogram(value_bytes, series - 1)).unwrap_err();
+        assert!(error.contains("for each of 4097 series exceed"), "{error}");
+    }
 }

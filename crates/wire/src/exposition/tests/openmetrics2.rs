@@ -128,6 +128,74 @@ fn gauge_histograms_and_floats() {
     );
 }
 
+/// Floats have gaps above 2^53 = 9007199254740992.
+#[test]
+fn whole_counts_are_exact() {
+    check(
+        concat!(
+            "# TYPE h histogram\n",
+            "h {count:9007199254740993,sum:1,schema:0,zero_threshold:0,zero_count:0,\
+             positive_spans:[0:1],positive_buckets:[9007199254740993]}\n",
+            "h {count:9007199254740995,sum:1,schema:0,zero_threshold:0,\
+             zero_count:9007199254740993,positive_spans:[0:1],positive_buckets:[2]}\n",
+            "h {count:3e0,sum:1,schema:0,zero_threshold:0,zero_count:1.0,\
+             positive_spans:[0:1],positive_buckets:[2]}\n",
+            "# TYPE g gaugehistogram\n",
+            "g {gcount:9007199254740993,gsum:1,schema:0,zero_threshold:0,zero_count:0,\
+             negative_spans:[0:1],negative_buckets:[9007199254740993]}\n",
+        ),
+        DEFAULT,
+        &[
+            "type h histogram",
+            "__name__=h → schema 0 hint Unknown zero 0 sum 1 Integer { count: 9007199254740993, \
+             zero_count: 0, positive_deltas: [9007199254740993], negative_deltas: [] } +[0+1] -[]",
+            "__name__=h → schema 0 hint Unknown zero 0 sum 1 Integer { count: 9007199254740995, \
+             zero_count: 9007199254740993, positive_deltas: [2], negative_deltas: [] } +[0+1] -[]",
+            "__name__=h → schema 0 hint Unknown zero 0 sum 1 Integer { count: 3, \
+             zero_count: 1, positive_deltas: [2], negative_deltas: [] } +[0+1] -[]",
+            "type g gaugehistogram",
+            "__name__=g → schema 0 hint Gauge zero 0 sum 1 Integer { count: 9007199254740993, \
+             zero_count: 0, positive_deltas: [], negative_deltas: [9007199254740993] } +[] -[0+1]",
+        ],
+    );
+    refused(
+        "# TYPE h histogram\n\
+         h {count:9007199254740992,sum:1,schema:0,zero_threshold:0,zero_count:0,\
+         positive_spans:[0:1],positive_buckets:[9007199254740993]}\n",
+        "observations found in buckets",
+    );
+}
+
+#[test]
+fn each_line_has_its_own_labels() {
+    check(
+        concat!(
+            "# TYPE s summary\n",
+            "s{a=\"b\",c=\"d\"} {count:2,sum:3,quantile:[0.5:1]}\n",
+            "s{e=\"\\\"\"} {count:1,sum:4,quantile:[]}\n",
+            "s {count:5,sum:6,quantile:[1:7]}\n",
+            "# TYPE \"x.y\" histogram\n",
+            "{\"x.y\",a=\"1\"} {count:1,sum:2,bucket:[+Inf:1]}\n",
+        ),
+        DEFAULT,
+        &[
+            "type s summary",
+            "__name__=s_count a=b c=d → 2",
+            "__name__=s_sum a=b c=d → 3",
+            "__name__=s a=b c=d quantile=0.5 → 1",
+            "__name__=s_count e=\" → 1",
+            "__name__=s_sum e=\" → 4",
+            "__name__=s_count → 5",
+            "__name__=s_sum → 6",
+            "__name__=s quantile=1.0 → 7",
+            "type x.y histogram",
+            "__name__=x.y_count a=1 → 1",
+            "__name__=x.y_sum a=1 → 2",
+            "__name__=x.y_bucket a=1 le=+Inf → 1",
+        ],
+    );
+}
+
 #[test]
 fn types_end_with_their_names() {
     // Counters must not be NaN.
