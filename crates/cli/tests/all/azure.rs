@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use crate::failing_store::{Line, an_unreachable_store_is_waited_for};
 use crate::http::Client;
-use crate::s3::{acknowledged_survives_kills, one_of_two_racing_writers_survives};
+use crate::s3::{acknowledged_survives_kills, one_of_two_racing_writers_survives, shared_by_tests};
 use crate::served::{PATIENCE, Serve, Workplace, check_is_clean, comes_true, free_address};
 
 /// The program of the npm package `azurite` that serves blobs.
@@ -31,13 +31,7 @@ impl Azurite {
             skipped_tests::skip("the server on Azure", "npm install -g azurite");
             return None;
         }
-        // A test that failed to start it leaves it to the next one.
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(shared.upgrade().unwrap_or_else(|| {
-            let started = Arc::new(Self::start());
-            *shared = Arc::downgrade(&started);
-            started
-        }))
+        Some(shared_by_tests(&SHARED, Self::start))
     }
 
     fn start() -> Self {

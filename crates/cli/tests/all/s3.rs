@@ -21,6 +21,17 @@ struct Moto {
     address: SocketAddr,
 }
 
+/// Returns the one value of all tests that run now, and starts it for the first of them.
+pub(crate) fn shared_by_tests<T>(shared: &Mutex<Weak<T>>, start: impl FnOnce() -> T) -> Arc<T> {
+    // A test that failed to start it leaves it to the next one.
+    let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.upgrade().unwrap_or_else(|| {
+        let started = Arc::new(start());
+        *shared = Arc::downgrade(&started);
+        started
+    })
+}
+
 impl Moto {
     /// The one of all tests that run now. `None`, and said so, where it is not installed.
     fn shared() -> Option<Arc<Self>> {
@@ -29,13 +40,7 @@ impl Moto {
             skipped_tests::skip("the server on S3", "pip install 'moto[server]'");
             return None;
         }
-        // A test that failed to start it leaves it to the next one.
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(shared.upgrade().unwrap_or_else(|| {
-            let started = Arc::new(Self::start());
-            *shared = Arc::downgrade(&started);
-            started
-        }))
+        Some(shared_by_tests(&SHARED, Self::start))
     }
 
     fn start() -> Self {

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
-use icecore_storage::{Environment, ManualClock};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence};
 use serde_json::{Value, json};
@@ -58,13 +56,7 @@ async fn served(folder: &Path) -> TestServer {
         ("storage.location", location.as_str()),
         ("opentsdb.settings", "tsd.core.auto_create_metrics=true"),
     ]);
-    let environment = Environment {
-        clock: Some(Arc::new(ManualClock::at(NOW * 1000))),
-        ..Environment::default()
-    };
-    let served = TestServer::starting(config, environment).await;
-    served.until_ready().await;
-    served
+    TestServer::start_at(config, NOW * 1000).await
 }
 
 /// Points as the text export writes them, by host and time.

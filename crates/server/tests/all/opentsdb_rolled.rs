@@ -1,9 +1,7 @@
 //! OpenTSDB's queries over samples that the server itself has rolled up and culled.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use icecore_storage::{Environment, ManualClock};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -37,13 +35,7 @@ async fn served(folder: &Path, has_rollups: bool) -> TestServer {
         ("retention", "default"),
         ("storage.gc_min_age", "1s"),
     ]);
-    let environment = Environment {
-        clock: Some(Arc::new(ManualClock::at(NOW * 1000))),
-        ..Environment::default()
-    };
-    let served = TestServer::starting(config, environment).await;
-    served.until_ready().await;
-    served
+    TestServer::start_at(config, NOW * 1000).await
 }
 
 async fn post(served: &TestServer, path: &str, points: Vec<Value>) {

@@ -3,10 +3,11 @@
 use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use icecore_server::{Config, Inputs, Process, ServeError};
-use icecore_storage::Environment;
+use icecore_storage::{Environment, ManualClock};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::{Answer, Connection, encoded};
@@ -96,6 +97,17 @@ impl TestServer {
     /// Starts and waits until it is ready.
     pub(crate) async fn start(settings: &[(&str, &str)]) -> Self {
         let served = Self::starting(config(settings), Environment::default()).await;
+        served.until_ready().await;
+        served
+    }
+
+    /// Starts with a clock that stands still, and waits until it is ready.
+    pub(crate) async fn start_at(config: Config, now_ms: i64) -> Self {
+        let environment = Environment {
+            clock: Some(Arc::new(ManualClock::at(now_ms))),
+            ..Environment::default()
+        };
+        let served = Self::starting(config, environment).await;
         served.until_ready().await;
         served
     }

@@ -1,9 +1,7 @@
 //! `storage.tsdb.retention.time`: what a file of Prometheus says how long samples are kept.
 
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use icecore_storage::{Environment, ManualClock};
 use serde_json::Value;
 
 use crate::payload::{Payload, series};
@@ -95,12 +93,7 @@ async fn a_clock_that_is_behind_confirms_nothing() {
         ("storage.tsdb.retention.time", "30d"),
     ]);
     for behind_ms in [90 * DAY_MS, now_ms()] {
-        let environment = Environment {
-            clock: Some(Arc::new(ManualClock::at(now_ms() - behind_ms))),
-            ..Environment::default()
-        };
-        let served = TestServer::starting(settings.clone(), environment).await;
-        served.until_ready().await;
+        let served = TestServer::start_at(settings.clone(), now_ms() - behind_ms).await;
         let status = || async { served.get("/api/v1/status/retention", &[]).await.data() };
         let is_decided = |data: &Value| !data["policy"].is_null() || !data["pending"].is_null();
         let status = until(status, is_decided, "a decision").await;
