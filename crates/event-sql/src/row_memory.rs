@@ -10,7 +10,7 @@
 //! - The memory is asked for before the operator gets the rows that need it.
 //! - The time of the query is looked at whenever rows pass, while operators wait for nothing, too.
 //!
-//! What functions make of texts is counted in `bounded`.
+//! Texts that functions make are counted in `bounded`.
 
 use std::collections::HashMap;
 use std::fmt;

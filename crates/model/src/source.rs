@@ -31,7 +31,7 @@ pub struct SelectHints {
     pub samples_limit: Option<usize>,
     /// Only label sets are wanted, not samples.
     pub labels_only: bool,
-    /// How samples were written is wanted, too: their start timestamps may say that
+    /// Set if forms of numbers are wanted, too: their start timestamps may say that
     /// ([`NumberForm::of_start`](crate::NumberForm::of_start)).
     pub forms: bool,
     /// The memory of the selection, besides its batches, is taken from this.

@@ -115,7 +115,7 @@ impl Commit {
     }
 }
 
-/// How long a close goes on with flushing where its caller says nothing.
+/// The time for which a close goes on with flushing where its caller says nothing.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Numbers of the moment, for metrics and status pages.

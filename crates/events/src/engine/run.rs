@@ -1,4 +1,4 @@
-//! What happens by itself: flushes after each 5 s, sealing, merging, retention, replays.
+//! Background work: flushes after each 5 s, sealing, merging, retention, replays.
 //!
 //! Flushes come 200 to 600 ms after the end of an interval, at random: several servers on one
 //! object store do not write at the same moment, and most events of the interval are there.

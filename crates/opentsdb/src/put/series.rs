@@ -124,7 +124,7 @@ pub(super) struct Identified {
 
 impl Naming<'_> {
     /// The labels of the series of a point, and in `changes` what has to be stored for its names.
-    /// What is rolled up is a series of its own. The point has a form if it is a number.
+    /// A rolled-up point is of a series of its own. The point has a form if it is a number.
     pub(super) fn identify(
         &self,
         metric: &str,
